@@ -175,8 +175,8 @@ def _needed_files(sizes: list[int]) -> int:
 
 def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime) -> Policy:
     """Return a policy as of the end of a run date, but not later than `now`."""
-    end = datetime.combine(run_date, time(), UTC) + timedelta(days=1)
-    return Policy(min(now, end), timedelta(days=keep_days), timedelta(hours=grace_hours))
+    end = datetime.combine(run_date + timedelta(days=1), time(), UTC) if run_date < now.date() else now
+    return Policy(end, timedelta(days=keep_days), timedelta(hours=grace_hours))
 
 
 def choose_removals(
@@ -240,11 +240,11 @@ examples:
 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan the maintenance, and do it unless it is a dry run."""
-    config = load_config(arguments.config, arguments.overrides)
+    given = {"keep_days": arguments.keep_days, "grace_hours": arguments.grace_hours}
+    overrides = [f"maintenance.{name}={number}" for name, number in given.items() if number is not None]
+    config = load_config(arguments.config, [*arguments.overrides, *overrides])
     progress, rules = Progress(), config.maintenance
-    keep_days = rules.keep_days if arguments.keep_days is None else arguments.keep_days
-    grace_hours = arguments.grace_hours or rules.grace_hours
-    policy = start_policy(arguments.run_date, keep_days, grace_hours, datetime.now(UTC))
+    policy = start_policy(arguments.run_date, rules.keep_days, rules.grace_hours, datetime.now(UTC))
     with open_tables(JOB, config, progress) as (spark, store):
         store.check(spark, TABLES.values())
         progress.stage(f"looking at the tables in {store.root}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from biasspark.tables.ledger import LedgerRow
 from biasspark.tables.runs import new_run, parse_start
+from biasspark.workflows import maintain
 from biasspark.workflows.maintain import Policy, choose_removals, list_lost, start_policy
+from tests.harness.main_job import assert_refused, run, write_config
 
 RUN_DATE = date(2026, 1, 15)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -73,12 +76,18 @@ def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
 
 def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> None:
     assert start_policy(RUN_DATE, 1, 1, NOW).now == datetime(2026, 1, 16, tzinfo=UTC)
-    assert start_policy(date(2030, 1, 1), 1, 1, NOW).now == NOW
+    assert start_policy(date.max, 1, 1, NOW).now == NOW
+
+
+@pytest.mark.parametrize("flag", ["--keep-days", "--grace-hours"])
+def test_flags_are_limited_as_the_configuration_is(tmp_path: Path, flag: str) -> None:
+    key = flag[2:].replace("-", "_")
+    assert_refused(run(write_config(tmp_path), flag, 999_999_999, job=maintain), 2, f"[maintenance] {key} = 999999999.")
 
 
 def test_a_run_id_tells_when_the_run_was_started() -> None:
-    run = new_run(RUN_DATE, "civil", "bias_metrics")
-    assert parse_start(run.run_id) == run.started_at
+    started = new_run(RUN_DATE, "civil", "bias_metrics")
+    assert parse_start(started.run_id) == started.started_at
 
 
 @pytest.mark.parametrize(
@@ -89,8 +98,8 @@ def test_other_ids_tell_nothing(run_id: str) -> None:
 
 
 def test_tables_of_which_the_ledger_counts_rows_and_nothing_is_there() -> None:
-    run = replace(
+    known = replace(
         new_run(RUN_DATE, "c", "bias_metrics"), run_id="a", table_rows={"bias_metrics": 3, "bias_alerts": 0, "u": 2}
     )
     stored = {"bias_metrics": {(RUN_DATE, "a")}, "bias_alerts": set(), "u": {(RUN_DATE, "b")}}
-    assert list_lost(stored, [run, replace(run, run_id="b", table_rows=None)]) == {"a": ["u"]}
+    assert list_lost(stored, [known, replace(known, run_id="b", table_rows=None)]) == {"a": ["u"]}
