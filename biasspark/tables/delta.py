@@ -221,7 +221,8 @@ class DeltaFolder(DeltaStore):
     def types(self, spark: SparkSession, table: Table) -> dict[str, str] | None:
         """Return the columns of a table, None if there is none. Raises `InputError` if it is plain Parquet."""
         check_file_system(spark, ("output", "path"), self._folder.path)
-        if self.local_folder is not None and not (self.local_folder / table.name).is_dir():
+        folder = shared_folder(spark, self._folder.path)
+        if folder is not None and not (folder / table.name).is_dir():
             return None
         try:
             log = self._log(spark, table)

@@ -12,15 +12,16 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.tables.delta import DeltaLog
+from biasspark.tables.delta import DeltaFolder, DeltaLog
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, TABLES, U_STATISTICS, Table
-from biasspark.tables.spark_schemas import required_columns
+from biasspark.tables.spark_schemas import required_columns, spark_schema
 from tests.harness.sample_run import RUN_DATE, full_rows, start_run, suite_tables
 
 deltalake = pytest.importorskip("deltalake")
@@ -225,3 +226,10 @@ def test_where_there_is_no_table(tmp_path: Path) -> None:
     log.remove(start_run())
     log.optimize(datetime.now(UTC))
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_table_on_a_file_system_that_only_the_session_sees_is_not_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path has no scheme, and the default file system of the session is not that of this machine."""
+    session: Any = SimpleNamespace(table=lambda _: SimpleNamespace(schema=spark_schema(U_STATISTICS)))
+    monkeypatch.setattr("biasspark.tables.delta.shared_folder", lambda *_: None)
+    assert DeltaFolder("/warehouse").has(session, U_STATISTICS)
