@@ -201,6 +201,8 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
         with translate_spark_errors("corpus"):
             yield
     except Exception as error:
+        if error.__cause__ is not None:  # not of the corpus: a failure with tables, for example, is explained there
+            raise
         is_of_file = re.search(_CONDITION_PATTERNS["FAILED_READ_FILE"], str(error.__context__))
         if is_of_file and is_embedded(corpus.sparkSession) and (file := _corrupt_file(corpus)):
             raise errors.InputError(f"corpus: {_CORRUPT}. File: {file}.") from None

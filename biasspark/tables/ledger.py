@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
@@ -141,8 +142,10 @@ def append_to_ledger(spark: SparkSession, store: Store, run: Run, record: RunRec
         try:
             store.write(spark, BIAS_RUNS, row, run)
         except BiasSparkError:  # the run is published if its row exists
-            if run.run_id not in store.read_ledger(spark, run.run_date)["run_id"].to_pylist():
-                raise
+            with suppress(Exception):  # the first failure is reported
+                if run.run_id in store.read_ledger(spark, run.run_date)["run_id"].to_pylist():
+                    return
+            raise
 
 
 def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerRow]:

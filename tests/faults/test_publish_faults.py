@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyspark.sql.functions as F
@@ -137,6 +138,14 @@ def test_a_run_whose_ledger_row_is_there_is_published_though_its_write_failed(
     with breaking(store, BIAS_RUNS, after=True):
         assert publish(spark, suite_tables(0.7), run, store, record_of()) == run
     assert latest(tmp_path) == AFTER
+
+
+def test_a_failed_write_of_the_ledger_is_named_if_it_cannot_be_read_either(spark: SparkSession, tmp_path: Path) -> None:
+    """The ledger's row cannot be written, nor the ledger read to check for it: the error is that of the write."""
+    store, empty = PathStore(str(tmp_path)), BIAS_RUNS.full_arrow_schema.empty_table()
+    read = patch.object(store, "read_ledger", side_effect=[empty, empty, BiasSparkError("unreadable")])
+    with pytest.raises(BiasSparkError, match="bias_runs: broken"), breaking(store, BIAS_RUNS), read:
+        publish(spark, suite_tables(), start_run(), store, record_of())
 
 
 # ---- two at once

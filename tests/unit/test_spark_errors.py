@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.errors import PySparkException
 
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, find_condition_of_a_value
-from biasspark.session.spark_errors import ExpressionFault, translate_spark_errors
+from biasspark.session.spark_errors import ExpressionFault, translate_corpus_errors, translate_spark_errors
 from biasspark.tables.storage_errors import storage_errors
 
 SECRET = "canary"
@@ -60,6 +62,13 @@ def test_an_unusable_python_of_executors_is_a_fault_of_the_configuration(message
 
 def test_an_unknown_error_stays_as_it_is() -> None:
     assert type(translate("java.lang.OutOfMemoryError: Java heap space")) is PySparkException
+
+
+def test_a_failure_with_tables_is_not_examined_as_one_of_the_corpus() -> None:
+    unasked: Any = None
+    with pytest.raises(BiasSparkError) as caught, translate_corpus_errors(unasked, {}), storage_errors("a/b", "read"):
+        raise PySparkException("Parquet error: EOF")
+    assert "a/b" in str(caught.value)
 
 
 def test_an_error_of_this_package_on_an_executor_is_its_message_alone() -> None:
