@@ -16,8 +16,9 @@ from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZE
 from biasspark.config.declaration import broken_text_rule
 from biasspark.corpus.template_scores import template_scores
 from biasspark.errors import ConfigError, Fault, Text, explain_missing, type_of
-from biasspark.report.report_data import ReportData, filter_tables, list_identities, read_config
+from biasspark.report.report_data import ReportData, filter_tables, list_identities
 from biasspark.tables import schemas
+from biasspark.tables.runs import read_config
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import value_schema
 from biasspark.workflows import corpus_steps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMM
 from biasspark.errors import InputError
 from biasspark.report.cells import Row, goodness, is_weak
 from biasspark.report.definitions import SUITE
-from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, read_config
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
 from biasspark.text import format_count, show_value
 
@@ -63,12 +62,6 @@ def find_baseline(
         row = max(candidates, key=_by_publication)
         return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
     return (max(before, key=_by_publication), RUN_BEFORE) if before and not has_gate else (None, "")
-
-
-def read_config(run: Row) -> dict[str, Any]:
-    """Return the configuration of a run; empty if the ledger has none."""
-    config: dict[str, Any] = json.loads(run.get("config") or "{}")
-    return config
 
 
 def _original_id(row: Row) -> object:

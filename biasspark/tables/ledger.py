@@ -5,7 +5,6 @@ Rows are only ever added. They are few, one per run, and are collected to the dr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +19,7 @@ from biasspark.command import name_command
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
-from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run, read_config
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
@@ -85,7 +84,7 @@ def list_configurations(spark: SparkSession, store: Store, job: str, corpus: str
     """Return each configuration of a published run with the last such run, the latest first."""
     rows = sorted(_select(read_ledger(spark, store), job, corpus), key=by_publication)
     latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
-    return [(json.loads(row["config"]), to_run(row)) for row in latest]
+    return [(read_config(row), to_run(row)) for row in latest]
 
 
 def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapping[str, Any]]:
@@ -98,7 +97,7 @@ def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapp
     accepted = accepted_ids(ledger)
     latest = latest_by_date(row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
     days = sorted((day for day in latest if day < run.run_date), reverse=True)[:MAX_BASELINES]
-    return {to_run(latest[day]): json.loads(latest[day]["config"] or "{}") for day in days}
+    return {to_run(latest[day]): read_config(latest[day]) for day in days}
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:

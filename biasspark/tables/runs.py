@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from typing import Any
 
 from biasspark.tables.schemas import Table
 
@@ -88,3 +90,9 @@ class RunRecord:
     accepts_run_id: str | None = None
     accepted_by: str | None = None
     acceptance_note: str | None = None
+
+
+def read_config(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a run, given its row of the ledger; empty if it has none."""
+    config: dict[str, Any] = json.loads(row.get("config") or "{}")
+    return config

@@ -23,6 +23,7 @@ from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, explain_no_run, read_ledger, to_run
 from biasspark.tables.publish import describe_absence, read_rows
+from biasspark.tables.runs import read_config
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
 from biasspark.tables.store import Store, open_tables
@@ -91,7 +92,7 @@ def read_report_data(
     else:
         runs = {job: row for job, row in runs.items() if job in _ALONE}
     stored, lost = _read_tables(spark, store, runs)
-    tables = report_data.filter_tables(stored, report_data.read_config(main))
+    tables = report_data.filter_tables(stored, read_config(main))
     alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
     before = ledger if BIAS_METRICS.name in stored else []
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
@@ -112,7 +113,7 @@ def read_report_data(
         counts=report_data.count_rows(stored),
         lost=lost,
         runs={job: row["run_id"] for job, row in runs.items()},
-        configs={job: report_data.read_config(row) for job, row in runs.items()},
+        configs={job: read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
         baseline=past[baseline["run_id"]] if baseline else None,
         baseline_label=label,
@@ -175,7 +176,7 @@ def _has_table(row: LedgerRow, table: Table) -> bool | None:
     """Return whether a run has a table; None if unknown, for a run of an older version."""
     if row["table_rows"] is not None:
         return table.name in row["table_rows"]
-    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in report_data.read_config(row))
+    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in read_config(row))
     return True if is_needed else None
 
 

@@ -90,10 +90,11 @@ def test_dates_have_their_latest_run_and_its_counts() -> None:
 
 
 def test_configurations_come_with_their_last_run_the_last_first() -> None:
-    store = ledger(row("a", 1), row("b", 2, 1, config='{"x": 1}'), row("c", 3, 2), row("d", 4, corpus="wiki"))
+    store = ledger(row("a", 1), row("b", 2, 1, config='{"x": 1}'), row("c", 3, 2), row("e", 0, config=None))
     assert [(config, run.run_id) for config, run in list_configurations(SPARK, store, JOB, "civil")] == [
         ({}, "c"),
         ({"x": 1}, "b"),
+        ({}, "e"),
     ]
 
 
