@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out, write_stderr
 from biasspark.config import load_config
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
@@ -63,7 +62,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         with open_out(arguments.out) as file:
             n_rows = write_csv(file, table.names, rows)
     for warning in warnings:
-        sys.stderr.write(f"warning: {show_visibly(warning)}\n")
+        write_stderr(f"warning: {show_visibly(warning)}\n")
     summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": arguments.out}
     return progress.end(Outcome(summary={**summary, "warnings": warnings}))
 
