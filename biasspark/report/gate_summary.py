@@ -170,7 +170,7 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     if not n_compared:
         return [f"{since}, no value can be compared: the two runs share none with an interval."], []
     n_changed = f"{len(changes):,}" if changes else "none"
-    note = f"{since}, {n_changed} of {n_compared:,} values changed by more than their intervals"
+    note = f"{since}, {n_changed} of {n_compared:,} values shown here changed by more than their intervals"
     if changes:
         n_worse = sum(change.worse for change in changes)
         note += f": {n_worse:,} got worse, {len(changes) - n_worse:,} got better"
@@ -180,9 +180,9 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
         for model, row in report.summaries().items()
         if model in before
     ]
-    new = set(report.identities()) - {row["identity"] for row in baseline.metrics}
-    for title, names in (("New identities", new), ("Identities no longer measured", report.missing_identities)):
-        shown = ", ".join(map(show_visibly, sorted(names))) if len(names) <= MAX_CHANGES else f"{len(names):,}"
+    new, missing = report.new_identities, report.missing_identities
+    for title, names in (("New identities", new), ("Identities no longer measured", missing)):
+        shown = ", ".join(map(show_visibly, names)) if len(names) <= MAX_CHANGES else f"{len(names):,}"
         notes += [f"{title}: {shown}."] if names else []
     return notes, changes
 

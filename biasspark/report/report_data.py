@@ -144,8 +144,8 @@ class ReportData:
         The run to compare with, if any, and why it was chosen.
     n_identities
         The number of measured identities, of which the worst are shown.
-    missing_identities
-        Identities that the baseline has and this run lacks; the first of many.
+    new_identities, missing_identities
+        Identities that this run has and the baseline lacks, and the other way around.
     """
 
     tables: Mapping[str, Rows]
@@ -161,6 +161,7 @@ class ReportData:
     baseline_label: str = ""
     acceptances: Rows = ()
     n_identities: int = 0
+    new_identities: Sequence[str] = ()
     missing_identities: Sequence[str] = ()
 
     @cached_property

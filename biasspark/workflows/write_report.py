@@ -31,7 +31,6 @@ from biasspark.text import format_count, list_first, show_value, show_visibly
 
 JOB = "report"
 MAX_RUNS = 30
-MAX_MISSING = 50
 MAX_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
@@ -77,7 +76,7 @@ def read_report_data(
 ) -> report_data.ReportData:
     """Read the data of a report: the latest run of each job for a run date, and earlier runs.
 
-    The result grows with models, slices and runs, and has at most some 100 identities.
+    The result grows with models, slices and runs, and has the rows of at most some 100 identities.
     Raises `InputError` if none is published, with the dates and corpora that exist, or if required files are gone.
     """
     with describe(spark, "report: ledger"):
@@ -102,8 +101,8 @@ def read_report_data(
     past, metrics = _read_past_runs(spark, store, [*earlier, *([baseline] if baseline else [])], shown)
     measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
     if not measured:
-        labels, skew = (tables.get(table.name, ()) for table in (LABEL_BALANCE, schemas.PINNED_SKEW))
-        measured = {row["identity"] for row in (*labels, *skew)} - {OVERALL}
+        alone = [table.name for table in (LABEL_BALANCE, schemas.PINNED_SKEW) if table.name in stored]
+        measured = {identity for name in alone for identity in stored[name]["identity"].to_pylist()} - {OVERALL}
     baseline_identities = report_data.list_identities(metrics, baseline["run_id"]) if baseline else set()
     return report_data.ReportData(
         corpus=corpus,
@@ -119,7 +118,8 @@ def read_report_data(
         baseline_label=label,
         acceptances=report_data.list_acceptances(ledger),
         n_identities=len(measured),
-        missing_identities=sorted(baseline_identities - measured)[:MAX_MISSING],
+        new_identities=sorted(measured - baseline_identities),
+        missing_identities=sorted(baseline_identities - measured),
     )
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from biasspark import metric_table, night_report
 from biasspark.errors import ConfigError, Fault, InputError
+from biasspark.report.gate_summary import describe_changes
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
@@ -139,6 +140,28 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
     assert data.baseline is not None
     assert data.baseline.is_lost
     assert data.history == [data.baseline]
+
+
+def test_new_and_missing_identities_are_counted_also_if_they_are_not_shown(spark: SparkSession, tmp_path: Path) -> None:
+    store = PathStore(str(tmp_path))
+    metrics, summaries = (make_report(identities=("gay",)).tables[name] for name in SUITE)
+    for back, letter, n in ((1, "a", 80), (0, "b", 300)):
+        of_date = start_run(back, f"r_{back}")
+        added = [{**metrics[0], "identity": f"{letter}{number}"} for number in range(n)]
+        write(store, of_date, "bias_metrics", [*metrics, *added])
+        write(store, of_date, "model_summary", summaries)
+        enter(store, of_date, SUITE)
+    notes, _ = describe_changes(read_report_data(spark, store, RUN_DATE, "civil"))
+    assert [note.split()[-1] for note in notes[-2:]] == ["300.", "80."]
+
+
+def test_a_report_on_labels_alone_counts_every_identity(spark: SparkSession, tmp_path: Path) -> None:
+    store, of_labels = PathStore(str(tmp_path)), start_run(0, "r_0")
+    names = ["(overall)", *(f"i{number}" for number in range(250))]
+    row = make_report().tables["label_balance"][0]
+    write(store, of_labels, "label_balance", [{**row, "slice": "all", "identity": name} for name in names])
+    enter(store, of_labels, ["label_balance"])
+    assert read_report_data(spark, store, RUN_DATE, "civil").n_identities == 250
 
 
 @pytest.fixture
