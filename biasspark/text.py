@@ -20,9 +20,14 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def show_visibly(text: str) -> str:
-    r"""Escape control and invisible characters, also lone surrogates, as ``\n``, ``\x1b`` or ``\u202e``."""
+    r"""Escape control and invisible characters, also lone surrogates, as ``\n``, ``\x1b`` or ``\u202e``.
+
+    So are U+FFFE and U+FFFF, which XML, and so an SVG file, cannot hold.
+    """
     return "".join(
-        char.encode("unicode_escape").decode("ascii") if unicodedata.category(char) in INVISIBLE else char
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in INVISIBLE or char in "\ufffe\uffff"
+        else char
         for char in text
     )
 

@@ -100,10 +100,12 @@ def write_page(report: ReportData) -> str:
     It loads nothing, is readable without its script, and escapes all text from the data. Equal data give equal bytes.
     """
     sections = [section for section in SECTIONS if section.is_shown(report)]
+    configured = report.config.keys() - {"identities"}  # which each configuration has, also without any identity
     unmeasured = [
         section
         for section in (SECTIONS if report.has_suite else ())
-        if section.part and section not in sections and (report.is_published or section.job == BIAS_METRICS.job)
+        if section.part and section not in sections
+        if (section.part not in configured if section.job == BIAS_METRICS.job else report.is_published)
     ]
     return _render(
         "report.html.j2",

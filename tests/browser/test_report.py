@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from biasspark.report.page import SECTIONS, write_page
-from tests.fixtures.made_up_report import IMAGE, NAMES, SCRIPT, alert, full_report, make_report, with_rows
+from biasspark.report.page import SECTIONS, write_metric_page, write_page, write_table_page
+from tests.fixtures.made_up_report import IMAGE, MODELS, NAMES, SCRIPT, alert, full_report, make_report, with_rows
 
 SUBGROUP, BPSN = 5, 8
 """The columns of the old model's Subgroup AUC, which one identity lacks, and of the new one's BPSN AUC."""
@@ -204,6 +204,26 @@ def test_differences_are_sorted_by_their_numbers(page: Any) -> None:
     values = [float(text.strip("▲▼ ").replace("−", "-")) for text in cells]
     assert values == sorted(values)
     assert {text[0] for text in cells} >= {"▲", "▼"}
+
+
+def test_biases_sort_as_words_and_rows_without_one_are_last(open_report: Any, tmp_path: Path) -> None:
+    rows = make_report(identities=("gay",)).rows("bias_metrics", model=MODELS[0], slice="all")
+    biases = (None, "shifted_up", "closer_together")
+    rows = [{**rows[0], "identity": str(bias), "bias": bias, "bias_size": None} for bias in biases]
+    path = tmp_path / "metrics.html"
+    path.write_text(write_metric_page(rows, "all"), "utf-8")
+    page = open_report(path.as_uri())
+    for in_order in (["closer together", "shifted up", "–"], ["shifted up", "closer together", "–"]):
+        page.locator("th[data-column='3']").get_by_role("button").click()
+        assert page.locator("td.bias").all_inner_texts() == in_order
+
+
+def test_small_negative_numbers_sort_by_their_exponents(open_report: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table.html"
+    path.write_text(write_table_page("t", {"n": ""}, [{"n": n} for n in (-1.234e-5, -0.5, 2e5)], ""), "utf-8")
+    page = open_report(path.as_uri())
+    page.get_by_role("button").click()
+    assert page.locator("tbody tr").all_inner_texts() == ["−0.5", "−1.234e−05", "2e+05"]
 
 
 def test_a_missing_value_is_last_either_way(page: Any) -> None:

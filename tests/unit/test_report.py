@@ -95,6 +95,21 @@ def test_names_are_text_everywhere(page: str) -> None:
     assert "{{ 7 * 7 }}" in page
 
 
+def test_invisible_characters_are_escaped_in_messages_and_rules(report: ReportData) -> None:
+    tables = {
+        "bias_alerts": [alert("fail", message="\u202e")],
+        "pair_segments": [row | {"negative_rule": "\u202e"} for row in report.rows("pair_segments")],
+        "loss_by_segment": [row | {"predicate": "\u202e"} for row in report.rows("loss_by_segment")],
+    }
+    assert "\u202e" not in page_without_charts(with_rows(report, **tables))
+
+
+def test_a_name_may_have_characters_that_xml_forbids() -> None:
+    page = write_page(make_report(identities=("a\ufffe\uffff",)))
+    assert "a\\ufffe\\uffff" in page
+    assert not {"\ufffe", "\uffff"} & {*page}
+
+
 def test_page_of_fifty_identities_and_two_models_is_small() -> None:
     report = full_report()
     assert (len(report.identities()), len(report.alerts()), len(report.history)) == (50, 200, 30)
@@ -191,6 +206,14 @@ def test_a_run_without_optional_tables_says_in_one_line_what_is_not_measured() -
     targets = {*re.findall(r'href="#(def-.*?)"', page)}
     assert targets <= {*re.findall(r'<div id="(def-.*?)"', page)}
     assert "template" not in {*re.findall(r"<h3><code>(\w+)_", page)}
+
+
+def test_what_was_measured_but_has_nothing_to_show_is_not_called_unmeasured() -> None:
+    """As templates that are NULL on every usable row."""
+    report = make_report(n_runs=1, without=("template_means", "label_balance"))
+    page = page_without_charts(replace(report, run=report.run | {"config": '{"templates": {"column": "template"}}'}))
+    (line,) = re.findall(r"<dt>Not measured</dt><dd>(.*?)</dd>", page)
+    assert re.findall(r"<code>\[(.*?)\]", line) == ["label_balance"]
 
 
 def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:

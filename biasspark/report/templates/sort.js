@@ -3,9 +3,12 @@
 "use strict";
 const valueOf = (row, column) => {
   const cell = row.cells[column];
-  const text = cell.tagName === "TH" ? cell.textContent : (cell.firstChild ? cell.firstChild.textContent : "");
-  const number = parseFloat(text.replace("\u2212", "-").replace(/[,\u25e6\u25b2\u25bc%+\s]/g, ""));
-  return cell.tagName === "TH" ? text.trim().toLowerCase() : number;
+  if (cell.matches("th, .t")) {
+    const words = cell.textContent.trim().toLowerCase();
+    return words === "\u2013" ? NaN : words;
+  }
+  const text = cell.firstChild ? cell.firstChild.textContent : "";
+  return parseFloat(text.replace(/\u2212/g, "-").replace(/[,\u25e6\u25b2\u25bc%+\s]/g, ""));
 };
 const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
 // A table that is wider than its frame fades out at the right until it is scrolled to the end.
