@@ -16,9 +16,8 @@ from pyspark.sql.types import FloatType, NumericType, StringType, StructType
 from biasspark.columns import ALL_ROWS
 from biasspark.config import Identities, LabelBalance, Measures, too_many_pairs
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
-from biasspark.corpus.encoding import Encoding, Field, Source
+from biasspark.corpus.encoding import PREDICATES, Encoding, Field, Source
 from biasspark.corpus.identity_sources import (
-    PREDICATES,
     annotation_out_of_range,
     build_sources,
     flag_column,

@@ -28,6 +28,8 @@ WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"
 """Python's `\\w` in Java syntax; Java's own, even with (?U), includes marks and excludes superscripts."""
 
 SourceKind = Literal["flags", "category", "array", "terms"]
+COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
+"""Names of sources that are no column."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,13 @@ class Encoding:
         return (*self.packed_columns, *numbers, *self.score_columns, *self.value_columns.values())
 
     @cached_property
+    def fraction_numbers(self) -> dict[str, int]:
+        """By column of `fraction_columns`, the number of its identity, 0 for the label."""
+        flags = (source for source in self.sources if (source.name, source.kind) == (COLUMNS, "flags"))
+        annotated = {name for source in flags for name in source.identities}
+        return {name: self.number[name] if name in annotated else 0 for name in self.fraction_columns}
+
+    @cached_property
     def fields(self) -> dict[tuple[str, int], Field]:
         """Every bit field by (what, number).
 
@@ -189,7 +198,7 @@ class Encoding:
         ``off_scale``; the ``off_scale`` of the label has number 0. A source of flags is unknown on rows on which all
         its ``unknown`` bits are set.
         """
-        off_scale = {self.number.get(name, 0) for name in self.fraction_columns}
+        off_scale = set(self.fraction_numbers.values())
         widths = {("label", 0): 1, ("row_reason", 0): len(ROW_REASONS).bit_length(), ("annotation", 0): 1}
         widths |= {("unreadable", n): 1 for n in range(len(self.text_columns))}
         widths |= {("off_scale", 0): 1} if 0 in off_scale else {}
@@ -233,7 +242,7 @@ class Encoding:
             *(("row_reason", code) for code in range(1, len(ROW_REASONS) + 1)),
             *(("score_reason", number) for number in range(len(self.models) * _N_SCORE_REASONS)),
             *(("unreadable", n) for n in range(len(self.text_columns))),
-            *(("off_scale", self.number.get(name, 0)) for name in self.fraction_columns),
+            *(("off_scale", number) for number in self.fraction_numbers.values()),
             *(("pair", self.first_pair + n) for n in range(len(self.pairs))),
         )
 
@@ -268,7 +277,7 @@ class Encoding:
             n_eligible={name: n_labeled - sum(counts.values()) for name, counts in by_model.items()},
             rejected_scores={name: _nonzero(counts) for name, counts in by_model.items()},
             unreadable=_nonzero({name: by_key["unreadable", n] for n, name in enumerate(self.text_columns)}),
-            off_scale=_nonzero({name: by_key["off_scale", self.number.get(name, 0)] for name in self.fraction_columns}),
+            off_scale=_nonzero({name: by_key["off_scale", n] for name, n in self.fraction_numbers.items()}),
             n_positive=by_key["label", 0],
             eligible_positives={name: by_key["scored_label", n] for n, name in enumerate(self.models)},
         )

@@ -10,12 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from biasspark.config import Identities
-from biasspark.corpus.encoding import NO_WORD_LETTER, WORD_LETTER, Source, any_term
+from biasspark.corpus.encoding import COLUMNS, NO_WORD_LETTER, PREDICATES, TERMS, WORD_LETTER, Source, any_term
 from biasspark.corpus.values import at_least, category, column, combine, outside
 from biasspark.expressions.java_regex import EQUAL_TO_I
 from biasspark.session import expression, is_embedded
-
-COLUMNS, PREDICATES, TERMS = "columns", "predicates", "terms"
 
 
 def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -> tuple[Source, ...]:

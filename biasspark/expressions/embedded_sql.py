@@ -421,7 +421,10 @@ class _Expression:
     def _try_cast(self, n: int, end: int) -> str:
         before_type = self._last_as(n)
         value, kind = self.translate(n + 2, before_type), self.translate(before_type + 1, end)
-        is_text = before_type == n + 3 and self.tokens[n + 2].column == "text"
+        value_tokens = self.tokens[n + 2 : before_type]
+        is_text = any(token.column == "text" for token in value_tokens) and all(
+            token.column == "text" or token.text.lower() in ("trim", "(", ")") for token in value_tokens
+        )
         if kind.lower() in _INTEGERS - {"bigint", "long"} and "integer" in self.named:
             raise NotOnTheEmbeddedEngine(f"lets integers overflow in try_cast to {kind.upper()}")
         return f"try_cast({without_suffix(value) if kind.lower() in _FLOATS and is_text else value} AS {kind})"

@@ -195,10 +195,12 @@ def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> Iterator[str
         )
 
 
-def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Sequence[float]) -> Iterator[str]:
-    """Yield a sentence on each model whose scores are all on one side of all thresholds, which then decide nothing."""
-    for profile in profiles if thresholds else ():
-        side, (lowest, highest) = "", (min(thresholds), max(thresholds))
+def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    """Yield a sentence on each model whose scores are all on one side of its thresholds, which then decide nothing."""
+    for profile in profiles:
+        if not (cuts := thresholds.get(profile.model)):
+            continue
+        side, (lowest, highest) = "", (min(cuts), max(cuts))
         if profile.highest is not None and profile.highest < lowest:
             side = f"below the lowest threshold, {lowest:g}"
         elif profile.lowest is not None and profile.lowest > highest:

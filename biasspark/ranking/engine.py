@@ -10,6 +10,7 @@ COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -159,7 +160,7 @@ def count_off_scale(rows: TaskRows) -> list[int]:
         field = encoding.fields["off_scale", number]
         return int((rows.words[field.word][some] >> field.shift & 1).sum())
 
-    return [count(encoding.number.get(name, 0)) for name in encoding.fraction_columns]
+    return [count(number) for number in encoding.fraction_numbers.values()]
 
 
 def count_labels(rows: TaskRows) -> Ints:
@@ -181,5 +182,4 @@ def _chunks(encoding: Encoding) -> list[range]:
 
 def add_up(counts: Iterable[memoryview]) -> bytes:
     """Return the sum of some int64 arrays, as bytes."""
-    total: Ints = np.sum([np.frombuffer(data, np.int64) for data in counts], axis=0)
-    return total.tobytes()
+    return reduce(np.add, (np.frombuffer(data, np.int64) for data in counts)).tobytes()

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Floats
 from biasspark.columns import CELL_PAIRS, GROUP, NEGATIVE, POSITIVE
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.ranking.kernels.group_replicates import GroupedSets, GroupSums, merge_groups, no_sums, sum_groups
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
@@ -26,6 +27,8 @@ from biasspark.ranking.range_job import combine_counts, count_ranges, cut_exampl
 from biasspark.ranking.task_rows import Key, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, to_table
 
+_KEY_BITS = 63
+"""Of a row's group, label and known sources of identities."""
 _IDENTITIES_A_CHUNK = 32
 """The sums of a range take 13 kB for each identity with 100 groups."""
 
@@ -42,6 +45,10 @@ def count_replicates(
     """
     if not identities:
         return JACKKNIFE_STATISTICS.arrow_schema.empty_table()
+    if len(encoding.nullable_sources) + 1 + (n_groups - 1).bit_length() > _KEY_BITS:
+        n_sources = len(encoding.nullable_sources)
+        rule = f"{n_sources} sources of identities may be unknown: with {n_groups} groups their keys exceed 63 bits."
+        raise InputError(Fault(("identities",), ABSENT, rule, "Compare fewer of them at a time."))
     sets = ReferenceSets.of(encoding.base_masks, identities)
     chunks = list_chunks(len(identities), _IDENTITIES_A_CHUNK)
 

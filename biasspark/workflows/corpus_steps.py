@@ -149,7 +149,7 @@ class Measurement:
         in_all_rows = (groups.slice == ALL_ROWS) & ~groups.crossed
         slice_labels = self._most_by_model(self.counts.cells[2:, groups.is_overall])
         profiles = [self._profile(model, in_all_rows & (groups.model == model)) for model in self.encoding.models]
-        thresholds = self.measures.thresholds.at if self.measures.thresholds else ()
+        thresholds = {model: cuts.thresholds for model, cuts in self.cutpoints.items()}
         n_usable = max(counts.n_eligible.values(), default=0)
         return (
             *self.survey.warnings,

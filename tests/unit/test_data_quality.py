@@ -165,5 +165,6 @@ def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
 def test_thresholds_beyond_all_scores(
     lowest: float, highest: float, thresholds: tuple[float, ...], words: list[list[str]]
 ) -> None:
-    assert_says(threshold_warnings([ScoreProfile("s", 30, 20, 3, lowest, highest)], thresholds), *words)
-    assert not [*threshold_warnings([ScoreProfile("s", 29, 20, 3, lowest, highest)], thresholds)]
+    cuts = {"s": thresholds}
+    assert_says(threshold_warnings([ScoreProfile("s", 30, 20, 3, lowest, highest)], cuts), *words)
+    assert not [*threshold_warnings([ScoreProfile("s", 29, 20, 3, lowest, highest)], cuts)]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql
+from biasspark.expressions.embedded_sql import Kind, NotOnTheEmbeddedEngine, to_embedded_sql, without_suffix
 from biasspark.expressions.java_regex import to_rust
 
 COLUMNS: dict[str, Kind] = {
@@ -52,6 +52,7 @@ def translate(text: str) -> str:
         ("text IN (concat('O', chr(39), 'B', chr(92)), chr(36))", r"text IN ('O\'B\\' , '$')"),
         ("concat('a', text) = concat('a', 'b')", "concat('a', text) = 'ab'"),
         ("CASE WHEN n > 1 THEN true END", "CASE WHEN n > 1 THEN true END"),
+        ("try_cast(trim(text) AS DOUBLE) > 1", without_suffix("trim(text)")),
     ],
 )
 def test_what_means_the_same(text: str, part: str) -> None:

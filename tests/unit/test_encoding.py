@@ -49,6 +49,13 @@ def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
         assert len({encoding.fields[what, number].word for what in ("member", "unknown", "off_scale")}) == 1
 
 
+def test_a_term_or_a_predicate_named_like_the_label_is_no_column_of_fractions() -> None:
+    terms = Source("terms", "terms", True, ("label",))
+    encoding = replace(UNCROSSED, sources=(AB, terms), fraction_columns=("label", "b"))
+    assert encoding.fraction_numbers == {"label": 0, "b": 2}
+    assert {number for what, number in encoding.fields if what == "off_scale"} == {0, 2}
+
+
 def test_row_counts_are_read_back() -> None:
     encoding = Encoding(("m", "n"), ("all",), (AB,), crossed=True, text_columns=("a", "b"))
     counts = {("rows", 0): 100, ("unreadable", 1): 7, ("rejected", 0): 8, ("annotation", 0): 3}

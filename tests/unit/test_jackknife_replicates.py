@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from biasspark.columns import GROUP
+from biasspark.corpus.encoding import Source
+from biasspark.errors import InputError
 from biasspark.ranking import jackknife_replicates
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.group_replicates import GroupSums, merge_groups
@@ -16,6 +20,13 @@ from tests.oracle.suite import ordered_doubled
 from tests.unit.test_paired_placements import make_examples
 
 G = 5
+
+
+def test_more_sources_than_the_keys_of_rows_hold_are_refused() -> None:
+    encoding, batch, _ = make_examples(11)
+    many = tuple(Source(f"c{n}", "category", True, (f"c{n}=x",)) for n in range(60))
+    with pytest.raises(InputError, match="identities"):
+        count_replicates(frame_of([batch]), replace(encoding, sources=many), [np.empty(0)] * 2, [1], 100)
 
 
 @pytest.mark.parametrize("edges", [[], [-0.5, 0.0, 0.5]])
