@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import chain, product
 from numbers import Real
 from typing import NamedTuple
 
@@ -131,7 +131,7 @@ def rate_curves(
     rows, shown, n_all = _choose_scores(known, suite_rows, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
     suite = by_panel(suite_rows.to_pylist() if suite_rows is not None else [])
-    notes = ["" if suite else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
+    notes = ["" if cells_of.keys() <= suite.keys() else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
     with notebook_style():
         lines = arrange(*shown, n_columns=8)
         return draw_curves(lines, shown[2], cells_of, suite, n_columns=max(map(len, lines)), notes=notes)
@@ -246,7 +246,7 @@ def pinned_auc(
         _note_slice(slice),
         "Dashed: the AUC of the rows on which the identity is known.",
         _PINNED,
-        _PALE if weak else "",
+        _PALE if any((row["identity"], row["model"]) in weak for row in drawn if row["identity"] in shown) else "",
         f"{format_count(n_undefined, 'identity has', 'identities have')} no pinned AUC." if n_undefined else "",
         _note_limit(len(shown), len(names)),
     ]
@@ -282,6 +282,11 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     table = schemas.AUC_CROSSES
     known = _Rows.read(crosses, table, table.value_columns, "plot.crosses()")
     slice, rows, chosen = known.one_slice(slice, groupings=groupings, models=models)
+    by_map = group_rows(rows.keep(), "grouping", "model")
+    for key in product(*chosen):
+        pairs = [(row["positive_group"], row["negative_group"]) for row in by_map.get(key, ())]
+        if len(pairs) < max(1, len({*chain(*pairs)}) ** 2):
+            raise rows.error("a grouping lacks crosses, as after a filter. Give all rows of each grouping.")
     maps = {(heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(rows.keep())}
     lines, n_hidden = [], 0
     for grouping, model in product(*chosen):

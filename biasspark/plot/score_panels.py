@@ -103,7 +103,7 @@ def trace_rates(cells: Cells, label: str) -> RateCurve | None:
 def draw_cell(cells: Cells, side: str, label: str) -> str:
     """Return the outline of a cell, scaled to its peak: the background in the upper half, the subgroup in the lower."""
     baseline = HEIGHT if side == "background" else 2 * HEIGHT + GAP
-    return draw_steps(sum_bins(cells.get(f"{side}_{label}", ())), baseline)
+    return draw_steps(cells.get(f"{side}_{label}", ()), baseline)
 
 
 def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
@@ -112,16 +112,22 @@ def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
     return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
 
 
+def bar_edges(n_bins: int, n: int = MAX_BARS) -> list[float]:
+    """Return the edges of the bars of `sum_bins`, from 0 to 1. The last bar may be narrower."""
+    return [start / n_bins for start in (*range(0, n_bins, -(-n_bins // n)), n_bins)]
+
+
 def draw_steps(counts: Bins, baseline: int) -> str:
-    """Return the outline of bars on a baseline, the highest filling a half; empty without rows."""
-    peak = max(counts, default=0)
+    """Return the outline of merged bins on a baseline, the highest filling a half; empty without rows."""
+    bars = sum_bins(counts)
+    peak = max(bars, default=0)
     if not peak:
         return ""
-    edges = [round(WIDTH * number / len(counts)) for number in range(1, len(counts) + 1)]
-    tops = [round(HEIGHT * count / peak) for count in counts]
+    edges = [round(WIDTH * edge) for edge in bar_edges(len(counts))[1:]]
+    tops = [round(HEIGHT * count / peak) for count in bars]
     path, height, left = f"M0 {baseline}", 0, 0
-    for top, bars in groupby(zip(tops, edges, strict=True), key=itemgetter(0)):
-        *_, (_, right) = bars
+    for top, ends in groupby(zip(tops, edges, strict=True), key=itemgetter(0)):
+        *_, (_, right) = ends
         path += f"v{height - top}h{right - left}"
         height, left = top, right
     return f"{path}V{baseline}z"
@@ -181,9 +187,10 @@ def draw_histograms(
 def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
     for label, color in panels.LABEL_COLORS.items():
         for side, base in (("subgroup", 0.0), ("background", 1.1)):
-            bars = sum_bins(cells.get(f"{side}_{label}", ()), MOST_BARS)
+            bins = cells.get(f"{side}_{label}", ())
+            bars = sum_bins(bins, MOST_BARS)
             if any(bars):
-                edges = [scale.low + (scale.high - scale.low) * number / len(bars) for number in range(len(bars) + 1)]
+                edges = [scale.low + (scale.high - scale.low) * edge for edge in bar_edges(len(bins), MOST_BARS)]
                 tops = [base + count / max(bars) for count in bars]
                 axes.stairs(tops, edges, baseline=base, fill=True, color=color, alpha=0.38, linewidth=0)
                 axes.stairs(tops, edges, baseline=base, color=color, linewidth=1)

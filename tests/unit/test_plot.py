@@ -107,6 +107,9 @@ def test_more_than_fifty_bins_are_merged() -> None:
     many = [row | {"bin": 4 * row["bin"], "bin_high": row["bin_low"] + 0.0125} for row in many]
     fine = pa.Table.from_pylist(many, TABLES["score_histograms"].arrow_schema)
     assert [any("merged" in text for text in texts(plot.histograms(one))) for one in (few, fine)] == [False, True]
+    odd = table("score_histograms", model="m", bin=50, bin_low=50 / 51, bin_high=1.0).slice(0, 1)
+    (step, *_) = panels(plot.histograms(odd, identities=odd["identity"][0].as_py()))[0].findobj(StepPatch)
+    assert step.get_data()[1][-2:] == pytest.approx([50 / 51, 1])
 
 
 def test_curves_have_the_gap_of_the_metrics_or_about_their_area() -> None:
@@ -118,6 +121,9 @@ def test_curves_have_the_gap_of_the_metrics_or_about_their_area() -> None:
     (about, *_) = [text for text in texts(plot.rate_curves(table("score_histograms"), **asked)) if text[0] == "≈"]
     assert float(about.removeprefix("≈ ").replace(MINUS, "-")) == pytest.approx(gap, abs=0.02)
     assert texts(plot.rate_curves(Measured(), **asked)) == exact
+    of_one = table("bias_metrics").filter(pc.field("model") == MODELS[0])
+    both = texts(plot.rate_curves(table("score_histograms"), of_one, **asked | {"models": MODELS}))
+    assert [any("metrics=" in text for text in written) for written in (exact, both)] == [False, True]
 
 
 def test_what_is_measured_is_drawn_worst_first_and_a_table_by_its_rows() -> None:
@@ -182,6 +188,16 @@ def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     assert (0, row["pinned_auc"]) in drawn
     assert "1 identity has no pinned AUC." in texts(figure)
     assert any(line.get_alpha() == 0.4 for line in axes.lines)
+    sure = {f"{name}{end}": 0.9 for name in SUITE for end in ("", "_low", "_high")}
+    suite = pa.concat_tables(
+        [
+            table("bias_metrics", **sure).filter(pc.field("identity") != "black"),
+            table("bias_metrics", bpsn_auc_low=None).filter(pc.field("identity") == "black"),
+        ]
+    )
+    for identity, is_pale in (("gay", False), ("black", True)):
+        written = texts(plot.pinned_auc(table("pinned_auc"), suite, identities=identity))
+        assert any(text.startswith("Pale") for text in written) == is_pale
     with pytest.raises(InputError, match="no identity has a pinned AUC"):
         plot.pinned_auc(table("pinned_auc", pinned_auc=None))
 
@@ -333,6 +349,22 @@ def test_names_may_be_an_iterator() -> None:
 def test_a_tree_without_some_nodes_is_refused(name: str, kept: pc.Expression) -> None:
     with pytest.raises(InputError, match="lacks nodes"):
         plot.tree(table(name).filter(kept))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pc.field("positive_group") == REPORT_GROUPS[0],
+        (pc.field("positive_group") == REPORT_GROUPS[0]) & (pc.field("negative_group") == REPORT_GROUPS[1]),
+        (pc.field("model") == MODELS[0]) | (pc.field("grouping") == "other"),
+    ],
+)
+def test_a_grouping_without_some_crosses_is_refused(kept: pc.Expression) -> None:
+    rows = [row | {"grouping": name} for name in ("language", "other") for row in table("auc_crosses").to_pylist()]
+    crosses = pa.Table.from_pylist(rows, TABLES["auc_crosses"].arrow_schema)
+    assert len(panels(plot.crosses(crosses))) == 8
+    with pytest.raises(InputError, match="lacks crosses"):
+        plot.crosses(crosses.filter(kept))
 
 
 def test_faults_of_a_table_name_the_function() -> None:

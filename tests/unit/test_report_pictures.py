@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from biasspark.plot.score_panels import PanelKey, Scale, draw_steps, read_histograms, sum_bins, trace_rates
+from biasspark.plot.score_panels import PanelKey, Scale, draw_cell, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.attributions import (
     list_correlations,
     list_heat_maps,
@@ -175,6 +175,8 @@ def test_outlines_reach_as_high_as_their_peak() -> None:
     assert draw_steps([1, 2], 100) == "M0 100v-50h100v-50h100V100z"
     assert draw_steps([0, 3, 3, 1], 100) == "M0 100v0h50v-100h100v67h50V100z"
     assert draw_steps([0, 0], 100) == ""
+    last_of_27 = {"background_positive": [0] * 26 + [5]}
+    assert draw_cell(last_of_27, "background", "positive") == "M0 100v0h193v-100h7V100z"
     assert sum_bins(range(1, 8), 3) == [6, 15, 7]
 
 
