@@ -110,7 +110,8 @@ def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
 
 def list_columns(df: Frame, name: str) -> list[str]:
     """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
-    return list(df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).checked().schema.names)
+    names = df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).checked().schema.names
+    return list(map(str, names))
 
 
 def read_stream(df: Frame, name: str) -> Frame:
@@ -181,7 +182,7 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet(path):
-            return pa.dataset.dataset(path, format="parquet").scanner().to_reader()
+            return pa.dataset.dataset(path, format="parquet").to_table().to_reader(_BATCH)
         rows = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
@@ -196,7 +197,8 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         raise InputError(Fault((name,), path, "There is nothing at this path.", fix)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        rule = "It is a folder." if Path(path).is_dir() else f"It cannot be read: {reason}."
+        is_folder = Path(path).is_dir() and not is_parquet(path)
+        rule = "It is a folder." if is_folder else f"It cannot be read: {reason}."
         fix = "Name a file that can be read, or read it with pandas and pass the frame."
         raise InputError(Fault((name,), path, rule, fix)) from None
     if any(map(pa.types.is_binary, rows.schema.types)):

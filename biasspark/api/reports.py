@@ -115,7 +115,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
             "only the rows to show."
         )
     suite = BIAS_METRICS if {"identity", *SUITE} <= set(columns) else None  # in fewer columns, as narrow=True
-    shown = next((known for known in TABLES.values() if not set(known.value_columns) - set(columns)), suite)
+    complete = (known for known in TABLES.values() if not set(known.value_columns) - set(columns))
+    shown = max(complete, key=lambda known: len(known.value_columns), default=suite)
     if shown is None and "worst_auc_difference" not in columns:  # which only side_by_side returns
         missing = [name for name in _NEEDED if name not in columns]
         raise InputError(

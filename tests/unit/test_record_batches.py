@@ -241,6 +241,14 @@ def test_files_that_cannot_be_read_are_named(name: str, content: bytes | None, t
     assert (content is None) == str(fault).endswith("There is nothing at this path. Check the path.")
 
 
+def test_a_faulty_file_after_the_first_of_a_folder_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
+    with pytest.raises(InputError) as caught:
+        read(tmp_path)
+    assert "Parquet" in str(caught.value)
+
+
 def test_a_file_gives_the_types_of_its_frame(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": pd.Series([1, None], dtype="Int64"), "c": pd.Series(["a", "b"], dtype="category")})
     frame.to_parquet(tmp_path / "x.parquet")

@@ -332,6 +332,13 @@ def test_metric_table_stands_alone(report: ReportData) -> None:
         metric_table(pa.concat_tables([metrics] * 2))
 
 
+def test_a_table_shown_in_a_notebook_has_the_title_of_all_its_columns() -> None:
+    schema = TABLES["training_balance"].arrow_schema
+    balance = pa.Table.from_pylist([dict.fromkeys(schema.names)], schema)
+    assert metric_table(balance).title == "training_balance"
+    assert metric_table(balance.to_pandas().assign(**{"x": 1}).rename(columns={"x": 7})).title == "training_balance"
+
+
 def test_a_card_is_of_rows(report: ReportData) -> None:
     rows = [row for row in report.rows("score_histograms") if row["identity"] != "gay" or "background" in row["cell"]]
     page = page_without_charts(with_rows(report, score_histograms=rows))
