@@ -73,4 +73,5 @@ def score_comments(comments: DataFrame, text: str, models: Mapping[str, Classifi
             ]
             yield pa.RecordBatch.from_arrays([*batch.columns, *scores], names)
 
-    return comments.mapInArrow(score, StructType([*schema, *(StructField(name, DoubleType()) for name in models)]))
+    numbered = comments.toDF(*map(str, range(len(schema))))  # mapInArrow takes a dot in a name for that of a field
+    return numbered.mapInArrow(score, StructType([*schema, *(StructField(name, DoubleType()) for name in models)]))

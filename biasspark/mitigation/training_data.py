@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StringType
 
 from biasspark.arrays import Ints
 from biasspark.columns import IDENTITY, OVERALL
@@ -88,10 +89,14 @@ def naming_keys(mitigation: Mitigation, measures: Measures, key: str = "") -> It
 
 
 def require_text(rows: DataFrame, text: str, path: str) -> None:
-    """Raise InputError if rows lack the column of the comments."""
+    """Raise InputError if rows lack the column of the comments, or it is not a string."""
     if text not in rows.columns:
         problem = f"There is no such column in {redact(path)}."
         raise InputError(ColumnNames(rows.columns).missing(("mitigation", "text"), text, problem, text))
+    kind = rows.schema[text].dataType
+    if not isinstance(kind, StringType):
+        rule = f"In {redact(path)} it is of type {kind.simpleString()}. It must be a string."
+        raise InputError(Fault(("mitigation", "text"), text, rule, "Name another column, or cast it."))
 
 
 def list_lacking(balance: pa.Table, n_length_bins: int) -> Ints:
@@ -145,7 +150,10 @@ def choose_comments(
         raise InputError(Fault(("mitigation", "pool"), redact(mitigation.pool or ""), what, "Name another pool."))
     taken = pool.sparkSession.createDataFrame(chosen, f"{LABEL}_text STRING")
     mitigated = distinct.join(taken, column(text) == F.col(f"{LABEL}_text"), "left_semi")
-    return {CONTROL: distinct.orderBy(_rank(mitigation, CONTROL), text).limit(len(chosen)), MITIGATED: mitigated}
+    return {
+        CONTROL: distinct.orderBy(_rank(mitigation, CONTROL), column(text)).limit(len(chosen)),
+        MITIGATED: mitigated,
+    }
 
 
 def generate_comments(spark: SparkSession, balance: pa.Table, mitigation: Mitigation) -> dict[str, DataFrame]:

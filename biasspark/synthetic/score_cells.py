@@ -185,7 +185,7 @@ class ScoreDistributionsRequest(CellsRequest):
         for shape in self.distributions:
             # The name is part of the key, so scores do not depend on other distributions.
             name, means = int.from_bytes(shape.name.encode(), "big"), (*shape.background, *shape.subgroup)
-            negatives = int(2 * n * (1.0 - shape.subgroup_positives))
+            negatives = int(round(2 * n * (1.0 - shape.subgroup_positives), 6))  # 2000 * (1 - 0.9) is 199.99…
             sizes = (n, n, negatives, 2 * n - negatives)
             for number, (n_rows, mean) in enumerate(zip(sizes, means, strict=True)):
                 subgroup, label = divmod(number, 2)
@@ -197,7 +197,11 @@ class ScoreDistributionsRequest(CellsRequest):
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range."""
         nothing = "distributions: none. A corpus has at least one. Leave the argument out for all eight."
-        return super().list_faults() + ([] if self.distributions else [nothing])
+        wrong = dict.fromkeys(cell.values["shape"] for cell in self.cells if not (cell.n_rows > 0 and cell.sd > 0))
+        return super().list_faults() + ([] if self.distributions else [nothing]) or [
+            f"distributions: {name}. A cell has no rows, or a standard deviation that is not above 0. Change them."
+            for name in wrong
+        ]
 
 
 # ---- tall, average and short people (the slides of Mitigating): the same AUC within each group, and still unfair

@@ -107,7 +107,7 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
             test_set = read_corpus(spark, source, run_date, measured)
         if mitigation.train:
             training_data.require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
-            if taken := [name for name in config.models if name in test_set.columns]:
+            if taken := [name for name in test_set.columns if name.lower() in map(str.lower, config.models)]:
                 problem = "the test set already has such a column, and the scores of a model need this name."
                 raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
     comments = training_data.read_comments(spark, mitigation, training, run_date)

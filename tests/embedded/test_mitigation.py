@@ -26,7 +26,7 @@ def write(folder: Path, name: str, request: ImbalancedRequest | MadlibsRequest) 
     """Write comments whose label is a fraction, with other column names."""
     with duckdb.connect() as database:
         database.register("made", make_table(request))
-        query = "SELECT id, comment_text AS text, IF(label, 0.8, 0.1) AS toxicity FROM made"
+        query = 'SELECT id, comment_text AS "comment.text", IF(label, 0.8, 0.1) AS toxicity FROM made'
         database.execute(f"COPY ({query}) TO '{folder}/{name}.parquet'")
 
 
@@ -46,8 +46,8 @@ def configure(folder: Path, models: dict[str, str] | None = None, **mitigation: 
         corpus={"name": "mine", "path": "train.parquet"},
         label={"column": "toxicity"},
         models=models and {"m": None} | models,
-        identities={"columns": None, "terms": {"column": "text", "list": list(TERMS)}},
-        mitigation={"text": "text", "test": "test.parquet"} | mitigation,
+        identities={"columns": None, "terms": {"column": "comment.text", "list": list(TERMS)}},
+        mitigation={"text": "comment.text", "test": "test.parquet"} | mitigation,
     )
     return "--config", config, "--run-date", RUN_DATE
 
@@ -73,7 +73,7 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     for name, lacks, added, more in plan:
         mentions = f"regexp_matches(text, '\\b{name}\\b', 'i') AND length(text) BETWEEN 60 AND 179"
         (n_fit,) = duckdb.execute(
-            f"SELECT count(DISTINCT text) FROM '{folder}/pool.parquet' WHERE {mentions}"
+            f"SELECT count(DISTINCT text) FROM '{folder}/pool.parquet' AS pool (id, text) WHERE {mentions}"
         ).fetchall()[0]
         assert added == more >= min(lacks, n_fit)  # what is added for one term may mention another
         assert added <= n_fit
@@ -96,7 +96,8 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
 
     # The same test set with the scores under names of one's own: the numbers are the same, and nothing is trained.
     (scored,) = (warehouse / "mitigation").glob("*/*/test_set")
-    table = pq.read_table(scored, partitioning=None).rename_columns(["id", "text", "toxicity", "old", "other", "new"])
+    names = ["id", "comment.text", "toxicity", "old", "other", "new"]
+    table = pq.read_table(scored, partitioning=None).rename_columns(names)
     pq.write_table(table, folder / "scored.parquet")
     own_scores = configure(folder, {"baseline": "old", "mitigated": "new"}, train=False, test="scored.parquet")
     again = run_embedded_well("mitigation", *own_scores, "--set", "corpus.name=own")
@@ -111,3 +112,11 @@ def test_faults_name_the_key_that_is_written(folder: Path, key: str, value: str)
     assert (done.code, f"[mitigation] {key}" in done.err) == (3, True), done.err
     assert "corpus: " not in done.err
     assert "label_balance" not in done.err
+
+
+def test_a_test_set_with_a_column_named_like_a_model_is_refused(folder: Path) -> None:
+    test_set = pq.read_table(folder / "test.parquet")
+    pq.write_table(test_set.append_column("Baseline", test_set["toxicity"]), folder / "with_baseline.parquet")
+    flags = configure(folder, pool="pool.parquet", test="with_baseline.parquet")
+    done = run_embedded("mitigation", *flags, "--dry-run")
+    assert (done.code, "Baseline" in done.err) == (3, True), done.err

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.config import Measures, Mitigation, parse_measures
 from biasspark.errors import Fault, InputError
-from biasspark.mitigation.training_data import generate_comments, read_comments
+from biasspark.mitigation.training_data import generate_comments, read_comments, require_text
 from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
 from tests.harness.main_job import RUN_DATE, write_config
@@ -168,6 +168,11 @@ def test_comments_of_files_are_those_of_the_column_and_the_filter(spark: SparkSe
         "debiasing": [("A gay choir.", False)],
         "random": [("A choir.", False), ("Another one.", False)],
     }
+
+
+def test_comments_that_are_no_text_are_refused(spark: SparkSession) -> None:
+    fault = raised_fault(InputError, require_text, spark.createDataFrame([(1,)], "comment BIGINT"), "comment", "a")
+    assert (fault.path, fault.value) == (("mitigation", "text"), "comment")
 
 
 def test_files_that_do_not_fit_are_refused_together(spark: SparkSession, tmp_path: Path) -> None:

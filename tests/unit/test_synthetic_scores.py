@@ -25,6 +25,7 @@ from biasspark.synthetic.score_cells import (
     SHIFTS,
     SLICES,
     UNIT,
+    ScoreDistribution,
     ScoreDistributionsRequest,
     TallAverageShortRequest,
     open_unit,
@@ -120,6 +121,9 @@ def test_cells_have_their_sizes(drawn: pa.Table) -> None:
         request = ScoreDistributionsRequest(1, rows, distributions=(BY_NAME["C"],))
         assert [cell.n_rows for cell in request.cells] == [rows, rows, rows // 2, 2 * rows - rows // 2]
     assert drawn["id"].to_pylist() == list(range(8 * 4 * ROWS))
+    mine = ScoreDistribution("mine", (0.2, 0.6), (0.2, 0.6), subgroup_positives=0.9)
+    request = ScoreDistributionsRequest(1, 1_000, distributions=(mine,))
+    assert [cell.n_rows for cell in request.cells] == [1_000, 1_000, 200, 1_800]
 
 
 def test_a_smaller_cell_is_the_beginning_of_a_larger_one(drawn: pa.Table) -> None:
