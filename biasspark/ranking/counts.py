@@ -98,7 +98,7 @@ def make_counts(
     row_counts = np.asarray(row_counts, np.int64)
     numbers = np.asarray(encoding.list_identities(row_counts))
     shape = len(encoding.models), len(encoding.slices), len(numbers)
-    check_size(*shape)
+    check_size(*shape, max(map(len, edges), default=0))
     cells = np.zeros((len(FOUR_CELLS), *shape), np.int64)
     sums = np.zeros((len(CELL_PAIRS), 3, *shape), object)
     at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(model_edges) + 1), np.int64) for model_edges in edges]
@@ -139,12 +139,15 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
         raise corpus_changed(f"{model}, slice '{slice_name}' has other rows of '{identity}' than when it was ranked")
 
 
-def check_size(n_models: int, n_slices: int, n_identities: int) -> None:
-    """Raise `ConfigError` if there would be more than `MAX_STATISTICS` rows of U statistics."""
-    n_rows = n_models * n_slices * n_identities * len(CELL_PAIRS)
-    if n_rows > MAX_STATISTICS:
-        raise ConfigError(
-            f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities give {n_rows:,} rows of U "
-            f"statistics. The driver holds {MAX_STATISTICS:,} at most. Leave out crossed pairs or raise their "
-            "min_rows, or measure fewer models or slices at a time."
-        )
+def check_size(n_models: int, n_slices: int, n_identities: int, n_edges: int = 0) -> None:
+    """Raise `ConfigError` if there would be more than `MAX_STATISTICS` rows of U statistics, or counts at edges."""
+    groups = f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities"
+    for n, what, fix in (
+        (len(CELL_PAIRS), "rows of U statistics", "Leave out crossed pairs or raise their min_rows, or measure fewer"),
+        (n_edges, "counts at thresholds and bins", "Set fewer of these, or measure fewer identities,"),
+    ):
+        if (n_rows := n_models * n_slices * n_identities * n) > MAX_STATISTICS:
+            raise ConfigError(
+                f"{groups} give {n_rows:,} {what}. The driver holds {MAX_STATISTICS:,} at most. {fix} models or slices "
+                "at a time."
+            )

@@ -33,7 +33,7 @@ from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, u_statistics
-from biasspark.ranking.counts import Counts
+from biasspark.ranking.counts import Counts, check_size
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
@@ -195,7 +195,7 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
 
     Without `rejects`, as in a notebook, every model needs a usable score.
     """
-    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
+    _refuse_size(surveyed)
     with job_on_corpus(surveyed, "rank every score"):
         ranking_engine = surveyed.measures.ranking.engine
         counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, ranking_engine)
@@ -207,7 +207,7 @@ def measure_and_keep(
     surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
 ) -> Iterator[tuple[Measurement, DataFrame]]:
     """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
-    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(surveyed.encoding.models))
+    _refuse_size(surveyed)
     parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
     with (
         job_on_corpus(surveyed, "rank every score"),
@@ -215,6 +215,14 @@ def measure_and_keep(
     ):
         counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
         yield _measurement(surveyed, counts, rejects), ranked
+
+
+def _refuse_size(surveyed: SurveyedCorpus) -> None:
+    """Raise an error if the scores would not fit the engine, or the counts, without those of pairs, the driver."""
+    encoding = surveyed.encoding
+    refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(encoding.models))
+    n_edges = max(map(len, surveyed.edges), default=0)
+    check_size(len(encoding.models), len(encoding.slices), encoding.first_pair, n_edges)
 
 
 @contextmanager

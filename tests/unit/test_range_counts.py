@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import ConfigError
+from biasspark.ranking.counts import check_size
 from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels.pair_sums import N_CELLS, N_PAIRS, PairSums
 from biasspark.ranking.kernels.placements import Profile
@@ -47,3 +49,10 @@ def test_counts_of_some_identities_read_back(value: int) -> None:
     assert [column.tolist() for column in found.pairs] == [column[:, 1:4].tolist() for column in counts.pairs]
     assert (found.n_rows.tolist(), found.bins.tolist()) == (n_rows[:, 1:4].tolist(), bins[:, 1:4].tolist())
     assert found[1:2] + found[3:] == counts[1:2] + counts[3:]
+
+
+@pytest.mark.parametrize(("n_identities", "n_edges", "word"), [(2_000_000, 0, "U statistics"), (3000, 10_001, "bins")])
+def test_counts_that_would_not_fit_the_driver_are_refused(n_identities: int, n_edges: int, word: str) -> None:
+    check_size(1, 1, 1000, 10_001)
+    with pytest.raises(ConfigError, match=word):
+        check_size(2, 1, n_identities, n_edges)
