@@ -18,6 +18,10 @@ Strings = NDArray[np.object_]
 Number = TypeVar("Number", float, Floats)
 
 
+ROUNDING = 1e-15
+"""Above the error of a difference of two quotients between 0 and 1."""
+
+
 def divide(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
     """Return the quotients as doubles, NaN where the denominator is 0."""
     quotient: Floats = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)

@@ -51,7 +51,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats, Ints, Strings, apply
+from biasspark.arrays import ROUNDING, Flags, Floats, Ints, Strings, apply
 from biasspark.columns import LARGE, NO_BIAS, POORLY_SEPARATED, SMALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WIDE
 
 MARGIN = 0.05
@@ -59,6 +59,9 @@ MARGIN = 0.05
 
 It is close to the 0.06 below which Vargha and Delaney 2000 call P(X > Y) + P(X = Y)/2 - 1/2 negligible.
 """
+
+_LEAST = MARGIN - ROUNDING
+"""A difference of exactly the margin, of 0.45 from 0.5 or of 0.5 from 0.55, may be less as a double."""
 
 _FARTHEST = 1e-12
 """Probabilities are clipped to this distance from 0 and 1, where probits are infinite."""
@@ -87,7 +90,7 @@ def name_bias(metrics: Mapping[str, Floats]) -> tuple[Strings, Strings]:
     background = metrics["background_auc"]
     with np.errstate(invalid="ignore"):
         lowered = {
-            name: (metrics[f"{name}_high"] < metrics["background_auc_low"]) & (background - metrics[name] >= MARGIN)
+            name: (metrics[f"{name}_high"] < metrics["background_auc_low"]) & (background - metrics[name] >= _LEAST)
             for name in SUMMARIZED_AUCS
         }
         negatives = _direction(metrics, "negative_aeg", lowers_auc_up=lowered["bpsn_auc"])
@@ -110,8 +113,8 @@ def _direction(
 ) -> Ints:
     """Return 1 where a label is shifted up and -1 where down, with the interval of its gap or the AUC as evidence."""
     gap, low, high = (metrics[f"{name}{end}"] for end in ("", "_low", "_high"))
-    up = (gap >= MARGIN) & ((low > 0) | lowers_auc_up)
-    down = (gap <= -MARGIN) & ((high < 0) | lowers_auc_down)
+    up = (gap >= _LEAST) & ((low > 0) | lowers_auc_up)
+    down = (gap <= -_LEAST) & ((high < 0) | lowers_auc_down)
     return up.astype(np.int64) - down
 
 

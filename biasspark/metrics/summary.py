@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from biasspark.arrays import Floats, Strings
+from biasspark.arrays import ROUNDING, Floats, Strings
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.metrics.pinned import PINNED_PAIRS, known_auc, pinned_auc
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
@@ -17,7 +17,6 @@ from biasspark.tables.schemas import MODEL_SUMMARY, Masked, to_table
 
 POWER = -5
 """The exponent of the generalized mean: it gives low values, the worst-served identities, the most weight."""
-ROUNDING = 1e-15
 
 
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:

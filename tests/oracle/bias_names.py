@@ -42,13 +42,15 @@ def is_lowered(row: Mapping[str, Any], name: str) -> bool:
     """Whether an AUC is below that of the background by the margin, and the intervals do not overlap."""
     if row[f"{name}_high"] is None or row["background_auc_low"] is None:
         return False
-    return bool(row[f"{name}_high"] < row["background_auc_low"] and row["background_auc"] - row[name] >= MARGIN)
+    return bool(
+        row[f"{name}_high"] < row["background_auc_low"] and round(row["background_auc"] - row[name], 12) >= MARGIN
+    )
 
 
 def direction(row: Mapping[str, Any], gap: str, lowers: str) -> str:
     """Where the scores of a label are shifted, if they are."""
     value, low, high = (row[f"{gap}{end}"] for end in ("", "_low", "_high"))
-    if value is None or abs(value) < MARGIN:
+    if value is None or round(abs(value), 12) < MARGIN:
         return ""
     where = "up" if value > 0 else "down"
     is_sure = low is not None and (low > 0 or high < 0)

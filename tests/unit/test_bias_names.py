@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from biasspark.columns import BIASES, SUITE_AUCS, SUITE_GAPS, SUMMARIZED_AUCS
@@ -104,6 +104,11 @@ def measure_rows(rows: list[Row], turned: bool = False) -> dict[str, Any]:
     return measure([sign * value for value in score], [int(one != turned) for one in label], subgroup)
 
 
+TIED = [*[(0.0, False, 0)] * 2, *[(1.0, True, 1)] * 2, *[(-1.0, True, 1)] * 3]
+TIED += [(score, True, 0) for score in (0.0, 2.0, 0.5, -2.0)]  # A positive AEG of exactly -0.05
+
+
+@example(rows=TIED, k=20)
 @given(rows=CORPUS, k=st.sampled_from([1, 20]))
 def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
     """Whatever the scores are, and labels and scores turned round turn it round; k times as many rows make intervals
@@ -119,14 +124,14 @@ def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
     )
     for sign, direction in ((1, "shifted_up"), (-1, "shifted_down")):
         if name and name.endswith(direction):
-            assert all(sign * row[f"{label}_aeg"] >= MARGIN for label in labels)
+            assert all(round(sign * row[f"{label}_aeg"], 12) >= MARGIN for label in labels)
     if name in ("closer_together", "farther_apart"):
         sign = 1 if name == "closer_together" else -1
-        assert sign * row["negative_aeg"] >= MARGIN
-        assert -sign * row["positive_aeg"] >= MARGIN
+        assert round(sign * row["negative_aeg"], 12) >= MARGIN
+        assert round(-sign * row["positive_aeg"], 12) >= MARGIN
     if row["bias_size"] == "large" or name in ("poorly_separated", "wide"):
         aucs = [row[auc] for auc in SUMMARIZED_AUCS if row[auc] is not None]
-        assert row["background_auc"] - min(aucs) >= MARGIN
+        assert round(row["background_auc"] - min(aucs), 12) >= MARGIN
 
 
 ENDS = {"_low": -1, "_high": 1}
