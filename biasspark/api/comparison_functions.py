@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
-from biasspark.api.record_batches import Frame, list_columns, read_stream
+from biasspark.api.record_batches import Frame, list_columns, read_once
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
@@ -81,7 +81,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 
 def _collect_metrics(metrics: Frame, wrong: Sequence[Fault]) -> pa.Table:
     """Return the columns of metrics that a comparison needs. If some are missing, raises that and other faults."""
-    metrics = read_stream(metrics, "metrics")
+    metrics = read_once(metrics, "metrics")
     columns = list_columns(metrics, "metrics")
     if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there {'is no column' if len(missing) == 1 else 'are no columns'} {list_first(missing)}."

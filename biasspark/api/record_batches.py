@@ -114,9 +114,9 @@ def list_columns(df: Frame, name: str) -> list[str]:
     return list(map(str, names))
 
 
-def read_stream(df: Frame, name: str) -> Frame:
-    """Return a frame that can be read again: an Arrow table of the rows of a stream, any other frame itself."""
-    if isinstance(df, str | Path | pa.Table) or is_spark(df) or is_of(df, "pandas") or is_of(df, "polars"):
+def read_once(df: Frame, name: str) -> Frame:
+    """Return a frame that is read once: an Arrow table of the rows of a stream or of files, any other frame itself."""
+    if isinstance(df, pa.Table) or is_spark(df) or is_of(df, "pandas") or is_of(df, "polars"):
         return df
     return open_frame(df, name).checked().read_all()
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from biasspark.api.frame_kinds import collect_columns, collect_first
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
 from biasspark.api.measured import check_document, measure
-from biasspark.api.record_batches import Frame, list_columns, read_stream
+from biasspark.api.record_batches import Frame, list_columns, read_once
 from biasspark.columns import ALL_ROWS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
@@ -105,7 +105,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         If the columns are not those of any table, before any Spark job; if the table or the slice has no row; or if
         metrics have several rows of one key, as those of several runs.
     """
-    table = read_stream(table, "table")
+    table = read_once(table, "table")
     columns = list_columns(table, "table")
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)

@@ -235,6 +235,12 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
 
     Groupings have any atomic type, and all others are predicates. Each is deterministic, and depends on one row alone.
     """
+    fault, bare = _find_fault(corpus, path, text, columns), _QUOTED.sub(" ", text)
+    advice = [f"If {sign} means {word}, write {word}." for sign, word in _SIGNS.items() if sign in bare]
+    return replace(fault, fix=" ".join([str(fault.fix), *advice])) if fault and advice else fault
+
+
+def _find_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
     is_predicate, on_embedded = path[:2] != ("attribution", "groupings"), is_embedded(corpus.sparkSession)
     if path == FILTER and on_embedded and "->" in _QUOTED.sub(" ", text):
         rule = "The embedded engine filters by no function of an array's elements (->)."
@@ -254,7 +260,7 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
         return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
     problem = f"It is of type {kind.simpleString()}. It must be"
     if is_predicate and not isinstance(kind, T.BooleanType):
-        return Fault(path, text, f"{problem} true or false.", _add_operators("Compare it with a value.", text))
+        return Fault(path, text, f"{problem} true or false.", "Compare it with a value.")
     return None if _has_type(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")
 
 
@@ -273,24 +279,13 @@ def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.D
 
 def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_embedded: bool) -> Fault:
     """Return the fault of an expression that the engine refuses, with what is expected of it and the column meant."""
-    text = str(expected.value)
     if not fault.path:  # a limit of this engine, not of the expression
-        return replace(expected, rule=fault.rule, fix=_add_operators(str(fault.fix), text))
+        return replace(expected, rule=fault.rule, fix=fault.fix)
     if on_embedded and str(fault.rule).startswith("Spark refuses it"):
-        return replace(
-            expected,
-            rule="The embedded engine cannot compute it.",
-            fix=_add_operators("Correct it, or run it on Spark.", text),
-        )
+        return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
-    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in text]
+    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in str(fault.value)]
     rule = f"{fault.rule} {expected.rule} {columns.describe()}".rstrip()
-    advice = f"Did you mean '{close}'?" if close else _add_operators("Correct it.", text)
+    advice = f"Did you mean '{close}'?" if close else "Correct it."
     return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)
-
-
-def _add_operators(fix: str, text: str) -> str:
-    """Return a fix of an expression with the operators of SQL in place of those of other languages."""
-    bare = _QUOTED.sub(" ", text)
-    return " ".join([fix, *(f"If {sign} means {word}, write {word}." for sign, word in _SIGNS.items() if sign in bare)])

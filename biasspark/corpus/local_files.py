@@ -219,7 +219,7 @@ def _list_files(root: Path, where: str) -> list[Path]:
 
 
 def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date | None) -> list[Path]:
-    """Return the files in partitions of the run date, all if there are none, as `open_files` does."""
+    """Return the files in partitions of the run date, all without such a partition, as `open_files` does."""
     if not (run_date and corpus.run_date_column) or "mergeschema" in corpus.lower_options:
         return files
     of_date = tuple(f"{corpus.run_date_column}={day}" for day in write_date(run_date))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from biasspark.api.keywords import Keywords, check_whole
-from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_stream
+from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_once
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
@@ -333,7 +333,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     """
     table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
     if not hasattr(type(segments), table.name):
-        segments = read_stream(_frame_of(segments, table, "plot.tree()"), "plot.tree()")
+        segments = read_once(_frame_of(segments, table, "plot.tree()"), "plot.tree()")
         pairs = "negative_rule" in list_columns(segments, "plot.tree()")
     if pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
@@ -417,7 +417,7 @@ class _Rows(NamedTuple):
         """
         if wrong := check_whole("most", most, 1):
             raise InputError(*wrong)
-        frame = read_stream(_frame_of(given, table, caller), caller)
+        frame = read_once(_frame_of(given, table, caller), caller)
         known = list_columns(frame, caller)
         missing = [column for column in needed if column not in known]
         if missing:

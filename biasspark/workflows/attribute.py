@@ -361,7 +361,7 @@ def search_rows(
     slice_targets = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
     searches: dict[str, Search[Any]] = {}
     values: list[SummedValue] = []
-    if attribution.tree and targets:  # there are none if only losses are targets, and no model has any
+    if attribution.tree and targets:  # no targets if these are losses, and no model has probabilities
         square_sums = _sum_squares(surveyed, ranked, targets) if attribution.tree.min_gain else [0.0] * len(targets)
         values += (tree_values := list_tree_values(targets, n_rows))
         searches["trees"] = grow_trees(surveyed.values.tree_features, tree_values, attribution.tree, square_sums)

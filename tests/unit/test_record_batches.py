@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.api.keywords import Keywords
-from biasspark.api.record_batches import read_rows
+from biasspark.api.record_batches import list_columns, read_once, read_rows
 from biasspark.errors import Fault, InputError
 
 NAME_OF_A_PERSON = "Vilhelmina"
@@ -263,3 +263,12 @@ def test_libraries_that_are_not_used_are_not_loaded() -> None:
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.split() == []
+
+
+def test_files_are_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"a": [1]}), file)
+    rows = read_once(str(file), "df")
+    file.unlink()
+    assert list_columns(rows, "df") == ["a"]
+    assert read(rows).to_pylist() == [{"a": 1}]
