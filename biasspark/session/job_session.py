@@ -271,7 +271,7 @@ def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
 def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     if request.master:
-        if not re.match(r"local|yarn$|\w+://", request.master):
+        if not re.match(r"local(-cluster)?(\[.*])?$|yarn$|\w+://", request.master):
             raise ConfigError(_NO_MASTER)
         settings = {**settings, "spark.master": request.master}
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")

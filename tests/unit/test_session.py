@@ -191,9 +191,13 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "canary" not in str(raised.value)
 
 
-def test_what_is_no_url_of_a_server() -> None:
-    with pytest.raises(ConfigError, match="--remote"):
-        JOB_SESSION._start_spark("a job", {}, SessionRequest(remote="localhost:15002"))
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("remote", "localhost:15002"), ("master", "locl[2]"), ("master", "localhost"), ("master", "local[2")],
+)
+def test_what_is_no_url_of_a_server_or_a_master(option: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--{option}:"):
+        JOB_SESSION._start_spark("a job", {}, SessionRequest(**{option: value}))  # type: ignore[arg-type]
 
 
 def test_a_session_of_another_engine_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
