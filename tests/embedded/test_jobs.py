@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from errno import ENOSPC
+from errno import EACCES, ENOSPC
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasspark.workflows.judge import judge
 from tests.harness.main_job import N_ROWS, RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
@@ -311,6 +312,34 @@ def write_bytes(folder: Path, content: bytes) -> None:
     (folder / "part-1.parquet").write_bytes(content)
 
 
+@pytest.mark.parametrize("closed", [".", "part-1.parquet", "day=2026-01-15"])
+def test_a_path_that_may_not_be_read_is_named(closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused to this process, which may be root's."""
+    corpus, access, scandir = write_parquet(tmp_path / "corpus", make_rows()), os.access, os.scandir
+    (corpus / "day=2026-01-15").mkdir()
+    flags, path = configure(tmp_path), corpus / closed
+
+    def scan(folder: Path) -> Any:
+        if folder == path:
+            raise PermissionError(EACCES, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "access", lambda file, mode: file != path and access(file, mode))
+    monkeypatch.setattr(os, "scandir", scan)
+    done = run("measure", *flags)
+    assert done.code == 3
+    assert f"Path: {path}." in done.err
+    assert "permission" in done.err
+
+
+def test_folders_of_different_partition_columns_are_refused(tmp_path: Path) -> None:
+    for folder in (f"day={RUN_DATE}", "lang=en"):
+        write_parquet(tmp_path / "corpus" / folder, make_rows())
+    done = run("measure", *configure(tmp_path))
+    assert done.code == 3
+    assert "partitions of different columns" in done.err
+
+
 BROKEN: dict[str, Callable[[Path], object]] = {
     "missing": lambda folder: None,
     "empty": Path.mkdir,
@@ -331,24 +360,67 @@ def test_broken_input_ends_as_on_spark(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("fault", "changes"),
     [
-        {"corpus": {"format": "csv", "options": {"encoding": "UTF-16"}}},
-        {"corpus": {"format": "csv", "schema": "id STRING, score DOUBLE"}},
-        {"corpus": {"format": "json"}},
-        {"corpus": {"format": "cvs"}},
-        {"corpus": {"path": None, "table": "lake.comments"}},
-        {"corpus": {"options": {"modifiedAfter": "2026-01-01T00:00:00"}}},
-        {"corpus": {"path": "s3a://bucket/corpus"}},
-        {"output": {"path": None, "catalog": "lake.bias"}},
-        {"output": {"path": "s3a://bucket/warehouse"}},
+        ("[corpus] options", {"corpus": {"format": "csv", "options": {"encoding": "UTF-16"}}}),
+        ("[corpus] schema", {"corpus": {"format": "csv", "schema": "id STRING, score DOUBLE"}}),
+        ("[corpus] format", {"corpus": {"format": "json"}}),
+        ("[corpus] format", {"corpus": {"format": "cvs"}}),
+        ("[corpus] table", {"corpus": {"path": None, "table": "lake.comments"}}),
+        ("[corpus] options", {"corpus": {"options": {"modifiedAfter": "2026-01-01T00:00:00"}}}),
+        ("[corpus] path", {"corpus": {"path": "s3a://bucket/corpus"}}),
+        ("[output] catalog", {"output": {"path": None, "catalog": "lake.bias"}}),
+        ("[output] path", {"output": {"path": "s3a://bucket/warehouse"}}),
     ],
 )
-def test_what_the_engine_cannot_do_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_what_the_engine_cannot_do_is_refused(fault: str, changes: dict[str, Any], tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     done = run("measure", *configure(tmp_path, **changes))
-    assert done.code == 2, done.err
+    assert (done.code, done.err.count(": error: ")) == (2, 1), done.err
+    assert f": error: {fault} = " in done.err
     assert ("Did you mean csv?" in done.err) == (changes == {"corpus": {"format": "cvs"}})
+
+
+@pytest.mark.parametrize(("name", "models"), [("measure", "2 models"), ("attribute", "3 models")])
+def test_rows_that_do_not_fit_the_memory_are_refused(
+    name: str, models: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison is ranked like one more model."""
+    monkeypatch.setattr("biasspark.session.engines.available_memory", lambda: 1)
+    write_parquet(tmp_path / "corpus", make_rows())
+    attribution = {"numeric": ["length"], "tree": {}, "compare": [["m", "n"]]}
+    done = run(name, *configure(tmp_path, models={"n": "length"}, attribution=attribution))
+    assert done.code == 3, done.err
+    assert f"{models} need about " in done.err
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize(("keep", "ranking"), [(False, "rank"), (True, "sort_examples")])
+def test_counts_that_do_not_fit_the_driver_are_refused_before_the_ranking(
+    keep: bool, ranking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("biasspark.ranking.counts.MAX_STATISTICS", 10)
+    monkeypatch.setattr(f"biasspark.workflows.corpus_steps.{ranking}", None)
+    write_parquet(tmp_path / "corpus", make_rows())
+    done = run("measure", *configure(tmp_path, state={"keep": keep}))
+    assert done.code == 2, done.err
+    assert "U statistics" in done.err
+
+
+def test_of_two_runs_at_once_the_second_to_publish_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The date is measured again before the first run publishes its tables."""
+    write_parquet(tmp_path / "corpus", make_rows())
+    flags = configure(tmp_path)
+
+    def judge_late(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        run_well("measure", *flags)
+        return judge(*arguments)
+
+    monkeypatch.setattr("biasspark.workflows.measure.judge", judge_late)
+    done = run("measure", *flags)
+    assert (done.code, done.out) == (4, ""), done.err
+    assert ask(tmp_path / "warehouse", "SELECT count(*) FROM bias_runs") == [(1,)]
 
 
 def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:

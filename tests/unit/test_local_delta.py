@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def test_a_table_that_may_have_deletion_vectors_and_has_none_is_read(tmp_path: P
     root = write(tmp_path / "c")
     add_feature(root, "DeletionVectors")
     assert len(open_delta(corpus_of(root), root).files) == 1
+
+
+def test_deleted_rows_are_never_read(tmp_path: Path) -> None:
+    """A deletion vector in the log deletes the first row of the file."""
+    root = write(tmp_path / "c")
+    (line,) = (line for line in (root / f"_delta_log/{0:020}.json").read_text("utf-8").splitlines() if '"add"' in line)
+    add_feature(root, "DeletionVectors")
+    action = json.loads(line)
+    vector = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg00000"}
+    action["add"]["deletionVector"] = vector | {"sizeInBytes": 34, "cardinality": 1}
+    (root / f"_delta_log/{2:020}.json").write_text(json.dumps(action), "utf-8")
+    with pytest.raises(InputError, match="deletion vectors"):
+        open_delta(corpus_of(root), root)
 
 
 def test_what_is_no_table_is_told(tmp_path: Path) -> None:
