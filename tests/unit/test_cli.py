@@ -138,7 +138,7 @@ class TestFlags:
     ) -> None:
         code, _, errors = run(flags=flags, parser=COMMAND.parser() if meant.startswith("-") else PARSER)
         assert code == 2
-        assert errors.endswith(f"Did you mean {meant}?\n") == bool(meant)
+        assert errors.partition("Did you mean ")[2] == (f"{meant}?\n" if meant else "")
 
     @pytest.mark.parametrize(
         ("word", "meant"),

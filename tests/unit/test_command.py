@@ -55,24 +55,26 @@ def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    "flags",
+    ("word", "flags"),
     [
-        ["zzz"],
-        ["measure"],
-        ["measure", "--engine", "none"],
-        ["demo", "--rows", "1e6"],
-        ["demo", "--rows", "0"],
-        ["demo", "--out", ""],
-        ["demo", "--out", __file__],
-        ["demo", "--out", "x" * 300],
-        ["make-corpus", "civil", "--row", "5", "--seed", "1", "--out", "x"],
-        ["demo", "--both", "--engine", "spark"],
-        ["demo", "fast"],
+        ("zzz", ["zzz"]),
+        ("--config", ["measure"]),
+        ("--engine", ["measure", "--engine", "none"]),
+        ("--rows", ["demo", "--rows", "1e6"]),
+        ("--rows", ["demo", "--rows", "0"]),
+        ("--out", ["demo", "--out", ""]),
+        ("--out", ["demo", "--out", __file__]),
+        ("--out", ["demo", "--out", "x" * 300]),
+        ("--rows", ["make-corpus", "civil", "--row", "5", "--seed", "1", "--out", "x"]),
+        ("--both", ["demo", "--both", "--engine", "spark"]),
+        ("fast", ["demo", "fast"]),
     ],
 )
-def test_wrong_usage(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(word: str, flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(flags) == 2
-    assert capsys.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert word in err.rpartition("error: ")[2]
 
 
 def test_without_pyspark_it_says_what_to_install(

@@ -58,10 +58,6 @@ def test_duplicates_are_estimated_where_there_is_an_id() -> None:
     assert parse_config(changed(corpus={"id": "id"}), BASE).corpus.duplicates == "estimate"
 
 
-def test_labels_are_balanced_without_lengths() -> None:
-    assert parse_config(changed(label_balance={}), BASE).label_balance == LabelBalance()
-
-
 @pytest.mark.parametrize("path", ["s3a://lake", "gs://lake/", "abfss://c@a.dfs.core.windows.net/", "file:/x", "/#"])
 def test_tables_may_have_a_bucket_of_their_own(path: str) -> None:
     assert parse_config(changed(output={"path": path}), BASE).output.path == path
@@ -200,7 +196,7 @@ JUNK = st.recursive(
 def test_junk_is_refused_with_one_line_a_fault(table: dict[str, Any]) -> None:
     for message in map(str, faults_of(table)):
         assert "\n" not in message
-        assert message.isprintable() or not message.isascii()
+        assert all(character.isprintable() or not character.isascii() for character in message)
 
 
 @given(part=st.sampled_from(sorted(LEAST)), junk=JUNK)
