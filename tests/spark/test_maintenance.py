@@ -56,7 +56,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, **maintenance: int) -> D
     config = write_config(
         tmp_path / "jobs", corpus={"name": "civil"}, output={"path": str(folder)}, maintenance=maintenance
     )
-    return run(config, *flags, run_date="2030-01-01", job=job)
+    return run(config, *flags, run_date=EAGER.now.date(), job=job)
 
 
 @LISTING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -199,8 +200,10 @@ def test_any_table_is_exported_with_formulas_as_text(config: Path, tmp_path: Pat
 
 
 def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
-    config: Path, warehouse: PathStore, tmp_path: Path
+    spark: SparkSession, warehouse: PathStore, tmp_path: Path
 ) -> None:
+    warehouse = PathStore(str(shutil.copytree(warehouse.path, tmp_path / "copy")))
+    config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
     attributed, out = start_run(0, "r_attribution", "attribution"), tmp_path / "rows.csv"
     rows = [{"model": "m", "slice": "all", "row_id": row_id} for row_id in ("b", "a")]
     write(warehouse, attributed, "example_attributions", rows)

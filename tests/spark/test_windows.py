@@ -36,6 +36,11 @@ def merge(config: Path, first: str, last: str, *flags: str) -> Done:
     return run_main(window_metrics.COMMAND, "--config", config, "--from", first, "--to", last, *flags)
 
 
+def copy_warehouse(place: Place, folder: Path) -> tuple[str, str]:
+    """Copy the shared tables; return the flags of a job that publishes into the copy."""
+    return "--set", f"output.path={shutil.copytree(place.warehouse, folder / 'warehouse')}"
+
+
 def write_rows(folder: Path, rows: list[tuple[Any, ...]], date_of: Callable[[Mapping[str, Any]], str]) -> Path:
     """Write rows of the edge case corpus, each with its date."""
     named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
@@ -147,10 +152,9 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
 
 
 def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Path) -> None:
-    flags = ["--set", f"output.path={shutil.copytree(place.warehouse, tmp_path / 'warehouse')}"]
-    assert merge(place.config, LAST, LAST, *flags).code == 0
-    out = tmp_path / "metrics.csv"
-    flags += ["--table", "window_bias_metrics", "--out", str(out)]
+    copied, out = copy_warehouse(place, tmp_path), tmp_path / "metrics.csv"
+    assert merge(place.config, LAST, LAST, *copied).code == 0
+    flags = (*copied, "--table", "window_bias_metrics", "--out", out)
     done = run_main(export_table.COMMAND, "--config", place.config, "--run-date", LAST, *flags)
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -204,9 +208,9 @@ def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) ->
 
 
 @pytest.mark.parametrize("is_dated", [True, False])
-def test_runs_that_may_have_measured_the_same_rows_are_a_warning(place: Place, is_dated: bool) -> None:
+def test_runs_that_may_have_measured_the_same_rows_are_a_warning(place: Place, is_dated: bool, tmp_path: Path) -> None:
     config = place.config if is_dated else configure(place.folder, corpus={"name": "awkward"})
-    done = merge(config, FIRST, LAST, "--allow-missing")
+    done = merge(config, FIRST, LAST, "--allow-missing", *copy_warehouse(place, tmp_path))
     assert done.code == 0, done.err
     assert any("run_date_column" in warning for warning in done.summary["warnings"]) != is_dated
 
