@@ -92,7 +92,7 @@ def assert_alike(measured: biasspark.MeasuredCorpus, name: str, comments: DataFr
 
 @pytest.mark.slow
 @pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_scans_are_those_that_the_guide_says(spark: SparkSession, comments: DataFrame) -> None:
+def test_scans_are_few(spark: SparkSession, comments: DataFrame) -> None:
     """Many tables of `measure` are scanned for once, nothing is cached, and most of what is returned is computed."""
     by_row = {name: MEASURED[name] for name in ("models", "label", "label_threshold")} | {"id": "id"}
     calls: dict[str, tuple[int, Callable[[], DataFrame]]] = {

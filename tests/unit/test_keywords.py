@@ -18,7 +18,7 @@ from biasspark.api.keywords import MAIN_KEYS, PATHS, Keywords, RankingEngine, Un
 from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
-from biasspark.errors import TOML, ConfigError, Fault, InputError
+from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.page import Document
 from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
 
@@ -181,15 +181,6 @@ def test_each_fault_is_named_once(function: str, given: dict[str, Any], expected
         getattr(biasspark, function)(NO_FRAME, **keywords_of(function, given))
     faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
     assert [caught.value.language.key(fault.path) for fault in faults] == expected
-
-
-def test_leaving_out_a_table_is_not_called_its_default() -> None:
-    keywords = Keywords(ASKED | {"privacy": "ten"})
-    with pytest.raises(ConfigError) as caught, keywords.name_faults():
-        keywords.measures()
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
-    assert keywords.text(fault.fix, fault.path) != TOML.text(fault.fix, fault.path)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_rate_at_just_the_bound_seldom_seems_to_break_or_to_keep_it(p: float, 
 
 @pytest.mark.parametrize(("expected", "most"), [(0.2, 0.2003), (1, 0.1215), (10, 0.075)])
 def test_how_often_a_rate_at_just_the_bound_seems_to_break_it(expected: float, most: float) -> None:
-    """By how many rows are expected to be counted, at 0.05: what the page on the gate says."""
+    """By how many rows are expected to be counted, at 0.05."""
     shares = []
     for n in (25, 100, 3000):
         counted = np.arange(n + 1.0)
