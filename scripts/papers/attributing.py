@@ -21,7 +21,10 @@ ATTRIBUTING = Source(
     "that were available, without credit scores.",
 )
 CENSUS = "UCI Adult, the 16,281 test rows, scored by models of the same kinds (`adult`)"
-LOANS = "Lending Club's loans of 2007 to 2011, 12,725 test rows, scored by models of the same kinds (`lending_club`)"
+LOANS = (
+    "Lending Club's loans of 2007 to 2011, 12,725 test rows, scored by models of the same kinds "
+    "(`lending_club_2007_2011`)"
+)
 MODELS = {"rf": "score_rf", "lr": "score_lr", "rf_small": "score_rf_small"}
 MARRIED = "marital_status = 'Married-civ-spouse'"
 

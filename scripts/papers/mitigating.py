@@ -35,7 +35,7 @@ IMBALANCED = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006
 MODELS = {"Baseline": None, "Control": "toxicity_debiasing_data_random", "Bias-Mitigated": "toxicity_debiasing_data"}
 """The three models, and the file of the comments that are added for each."""
 
-GENERATED = "127,820 generated comments, seed 1 (`make-corpus imbalanced`)"
+GENERATED = "127,820 generated comments, seed 1, with four imbalanced terms (`ImbalancedRequest`)"
 SNIPPETS = "the authors' 4,620 Wikipedia snippets and 4,620 random ones (`wiki_testsets`)"
 
 

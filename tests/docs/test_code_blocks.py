@@ -75,6 +75,13 @@ def test_links_lead_somewhere(page: str) -> None:
         assert not anchor or anchor in headings_of(target), anchor
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_rows_of_tables_have_the_cells_of_their_head(page: str) -> None:
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert [page for page in PAGES[1:] if f"]({page})" not in text] == []
