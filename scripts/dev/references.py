@@ -40,6 +40,12 @@ COMMON = tuple(
 )
 """The columns that several tables declare alike, one of each name."""
 
+WRITERS = {
+    "bias_runs": "every job that publishes, accepts or compacts a run",
+    "training_balance": "`jobs/mitigation_experiment.py`",
+}
+"""What writes a table, if it is not just the job whose runs its views show."""
+
 
 def main() -> None:
     """Write both references."""
@@ -71,8 +77,8 @@ def describe_table(table: Table) -> str:
     """Return the reference of a table: what a row is, its key, the job that writes it, and its columns."""
     key = ", ".join(f"`{name}`" for name in table.key_columns)
     unique = "" if table.unique else ", which may repeat"
-    job = f"`jobs/{table.job}.py`" if table.job != "(every job)" else "every job"
-    text = fill(f"{table.comment} Key: {key}{unique}. Written by {job}.", WIDTH)
+    writer = WRITERS.get(table.name, f"`jobs/{table.job}.py`")
+    text = fill(f"{table.comment} Key: {key}{unique}. Written by {writer}.", WIDTH)
     if common := [f"`{column.name}`" for column in table.values if column in COMMON]:
         text += "\n\n" + fill(f"As [in several tables](#in-several-tables): {', '.join(common)}.", WIDTH)
     rows = lay_out(list_columns(column for column in (*table.key, *table.values) if column not in COMMON), HEAD)
