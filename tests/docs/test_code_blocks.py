@@ -33,7 +33,7 @@ from tests.harness.example_run import write_run
 from tests.harness.running_jobs import open_views
 
 REMARKS = {
-    "text": {"output", "printed in", "leaves of the census"},
+    "text": {"output", "leaves of the census"},
     "sql": {""},
     "toml": {"", "file", "added to"},
     "python": {"", "from", "slow", "elsewhere"},

@@ -5,7 +5,6 @@ A comment of one line right before a block says more of it:
 - ``<!-- file: NAME -->`` and ``<!-- added to: NAME -->``: the commands after it find it in that file;
 - ``<!-- from: PATH -->``: it stands so in that file of the project;
 - ``<!-- output -->``: the commands, or the Python, before it print these lines, three dots standing for others;
-- ``<!-- printed in: PAGE -->``: the commands of another page do;
 - ``<!-- leaves of the census -->``: trees of tests/published/test_attributing.py have them;
 - ``<!-- slow -->``: it is run with the slow tests alone;
 - ``<!-- apart: WHERE -->``: the commands are run there by a test of their own, with the slow tests;
