@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from biasspark.attribution.block_sums import AUC
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
@@ -105,12 +104,16 @@ def tree_warnings(roots: Mapping[TreeKey, MeasuredSet]) -> Iterator[str]:
                 f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their difference has "
                 "no tree."
             )
-        if key.target == AUC and bool(train.n) != bool(honest.n):
-            half = "estimates" if train.n else "grows the tree"
-            yield (
-                f"{key.model}, {key.slice}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
-                "Name an id that differs from row to row, or change `honest_fraction`."
-            )
+    halves = [
+        (key.model, key.slice, "estimates" if train.n else "grows the tree")
+        for key, (train, honest, *_) in roots.items()
+        if bool(train.n) != bool(honest.n)
+    ]
+    for model, slice_name, half in dict.fromkeys(halves):
+        yield (
+            f"{model}, {slice_name}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
+            "Name an id that differs from row to row, or change `honest_fraction`."
+        )
 
 
 def few_rows_warnings(
@@ -127,12 +130,10 @@ def few_rows_warnings(
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
 
     def list_models(roots: Mapping[TreeKey, MeasuredSet], least: int) -> list[str]:
-        return [
-            key.model
-            for key, (train, honest, *_) in roots.items()
-            if (key.baseline_model, key.slice, key.target) == ("", ALL_ROWS, AUC)
-            if 0 < min(train.n, honest.n) < least
-        ]
+        searched = (
+            (key, min(train.n, honest.n)) for key, (train, honest, *_) in roots.items() if key.slice == ALL_ROWS
+        )
+        return list(dict.fromkeys(key.model for key, n_rows in searched if 0 < n_rows < least))
 
     few_of_pairs = [
         row[MODEL]

@@ -21,11 +21,11 @@ _OF_NAMES = {
         "{have} no usable row: {names}. Is a name, a term or a predicate misspelled, or the threshold too high?"
     ),
     "identity without background": (
-        "{have} no background, since every usable row is inside: {names}. Only Subgroup AUC has a value."
+        "{have} no background, since every usable row is inside: {names}. Of the suite, only Subgroup AUC has a value."
     ),
     "identity without background but NULL": (
-        "{have} no background, since no usable row is outside: {names}. Only Subgroup AUC has a value. Where NULL "
-        'means outside, set `unannotated = "background"`.'
+        "{have} no background, since no usable row is outside: {names}. Of the suite, only Subgroup AUC has a "
+        'value. Where NULL means outside, set `unannotated = "background"`.'
     ),
     "slice empty": _NO_ROW,
     "slice of one label": "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",

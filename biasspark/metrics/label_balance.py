@@ -21,16 +21,18 @@ def label_balance(
 
     `labels` are negatives and positives by length bin, as in `ranking.counts.Counts`; `length_bins` the minimum and
     maximum length of every bin. The bin ``(all)`` holds every labeled row of any length. Its plan (`negatives_to_add`)
-    is the sum over the bins; without bins, the plan of all rows.
+    is the sum over the bins; without bins, the plan of all rows. It is withheld with the plan of any bin that has rows.
     """
     counted = np.concatenate([labels[:, 1:], labels.sum(axis=1, keepdims=True)], axis=1)  # the bins, then (all)
     n_rows, n_positive = counted.sum(axis=2), counted[:, :, 1]
     planned = np.frompyfunc(negatives_to_add, 4, 1)(n_rows, n_positive, n_rows[0], n_positive[0])
     if length_bins and n_positive[0, -1] > 0:
         planned[:, -1] = [sum(filter(None, bins)) for bins in planned[:, :-1]]
-    hidden = is_small(n_rows, n_rows[0] - n_rows, privacy)
-    hidden = _hide_summands(hidden, n_rows, privacy.min_group_rows if privacy else 0).ravel()
-    rate, n_identities = divide(n_positive, n_rows), len(identities)
+    is_hidden = is_small(n_rows, n_rows[0] - n_rows, privacy)
+    is_hidden[:, :-1] |= _hide_bins(labels.sum(axis=2), privacy)[:, 1:]
+    is_plan_hidden = is_hidden.copy()
+    is_plan_hidden[:, -1] |= (is_hidden & (n_rows > 0))[:, :-1].any(axis=1)
+    hidden, rate, n_identities = is_hidden.ravel(), divide(n_positive, n_rows), len(identities)
     low, high = zip(*length_bins, (None, None), strict=True)
     return to_table(
         LABEL_BALANCE,
@@ -42,19 +44,29 @@ def label_balance(
         n_positive=Masked(n_positive.ravel(), hidden),
         positive_rate=Masked(rate.ravel(), hidden),
         overall_positive_rate=Masked(np.tile(rate[0], n_identities), hidden),
-        n_negatives_to_add=Masked(planned.ravel(), hidden),
+        n_negatives_to_add=Masked(planned.ravel(), is_plan_hidden.ravel()),
         reason=Masked(np.full(len(hidden), WITHHELD, object), ~hidden),
     )
 
 
-def _hide_summands(hidden: Flags, n_rows: Ints, least: int) -> Flags:
-    """Hide more bins, the smallest first, where ``(all)`` less the other bins would tell the size of a small group."""
-    hidden, background = hidden.copy(), n_rows[0] - n_rows
-    for hidden_bins, inside, outside in zip(hidden[:, :-1], n_rows[:, :-1], background[:, :-1], strict=True):
-        for bin_ in np.argsort(inside, kind="stable"):
-            if not any(0 < rows[hidden_bins].sum() < least for rows in (inside, outside)):
+def _hide_bins(n_rows: Ints, privacy: Privacy | None) -> Flags:
+    """Return which length bins of each identity are withheld, shape (identities, length bins + 1).
+
+    Bin 0, of the rows in no bin, is in no table. More than the small bins are withheld, the smallest first, where
+    ``(all)`` less the other bins would tell the size of a small group; and in every identity those of ``(overall)``,
+    whose rates every identity has.
+    """
+    background = n_rows[0] - n_rows
+    hidden = is_small(n_rows, background, privacy)
+    hidden[:, 0] = True
+    if privacy is None:
+        return hidden
+    for hidden_bins, inside, outside in zip(hidden, n_rows, background, strict=True):
+        hidden_bins[hidden[0]] = True
+        for length_bin in np.argsort(inside, kind="stable"):
+            if not any(0 < rows[hidden_bins].sum() < privacy.min_group_rows for rows in (inside, outside)):
                 break
-            hidden_bins[bin_] = True
+            hidden_bins[length_bin] = True
     return hidden
 
 

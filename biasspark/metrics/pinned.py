@@ -96,15 +96,15 @@ def pinned_aucs(
     shares = divide(weights, reduce(np.add, weights))
     mean, sd = np.full((2, len(value)), np.nan) if sampled is None else sampled
     undefined, rows = np.isnan(value), ~groups.is_overall
+    has_no_pairs = np.isnan(shares[0])  # all weights are 0
     overall_auc = statistics.auc[OVERALL_PAIR, groups.is_overall][np.cumsum(groups.is_overall) - 1]
-    # Sizes are withheld, a cell is empty, or else a term is missing.
-    reason = np.where(statistics.suppressed, WITHHELD, name_empty_cells(statistics.counts))
-    reason = np.array([known or BELOW_MINIMUM_ROWS for known in reason], object)
-    known = np.where(statistics.suppressed, np.nan, known_auc(statistics.counts))
+    reason = np.where(has_no_pairs, name_empty_cells(statistics.counts), BELOW_MINIMUM_ROWS)
+    reason = np.where(statistics.suppressed, WITHHELD, reason)
+    known = np.where(statistics.suppressed | np.isnan(overall_auc), np.nan, known_auc(statistics.counts))
     columns: dict[str, Any] = groups._asdict() | {"pinned_auc": value, "overall_auc": overall_auc, "known_auc": known}
     columns |= {"sampled_mean": np.where(undefined, np.nan, mean), "sampled_sd": np.where(undefined, np.nan, sd)}
     for name, share, term in zip(PINNED_TERMS, shares, terms, strict=True):
-        columns |= {name.replace("_auc", "_weight"): np.where(statistics.suppressed, np.nan, share), name: term}
+        columns |= {name.replace("_auc", "_weight"): np.where(undefined, np.nan, share), name: term}
     return to_table(
         PINNED_AUC,
         trials=trials,
@@ -153,6 +153,8 @@ def pinned_skew(
         for group in np.flatnonzero(~groups.is_overall & (groups.identity != skew.identity)).tolist():
             n_dropped, n = trials[group][0], int(n_rows[group])
             projected = _project(statistics, without, group, 1.0 - n_dropped / n if n else 1.0, include_subgroup)
+            if hidden[group]:  # the number of rows that are dropped is not known
+                projected.pop("pinned_auc_skewed", None)
             measured[group] = projected | {"n_dropped": n_dropped}
     rows = np.array(list(measured), np.int64)
     columns: dict[str, Any] = {

@@ -34,7 +34,7 @@ class Classifier:
     def score(self, words: Iterable[str]) -> float:
         """Return the probability, from 0 to 1, that a comment with these words is toxic, in any order."""
         logit = math.fsum([self.intercept, *(self.coefficients.get(word, 0.0) for word in words)])
-        return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0 else 1.0 - 1.0 / (1.0 + math.exp(logit))
+        return 1.0 / (1.0 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1.0 + math.exp(logit))
 
 
 def train_classifiers(

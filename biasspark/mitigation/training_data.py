@@ -125,7 +125,7 @@ def choose_comments(
     The candidates' texts are collected to the driver. Raises InputError if the plan is empty or no comment fits it.
     """
     text, encoding = mitigation.text_column, harmless.encoding
-    distinct = pool.dropDuplicates([text])
+    distinct = drop_repeats(pool, text)
     length_bin = field("length_bin", 0, encoding) if encoding.n_length_bins else F.lit(0)
     lacks = {
         number: single_states(encoding)[number] & length_bin.isin(*np.flatnonzero(bins).tolist())
@@ -154,6 +154,13 @@ def choose_comments(
         CONTROL: distinct.orderBy(_rank(mitigation, CONTROL), column(text)).limit(len(chosen)),
         MITIGATED: mitigated,
     }
+
+
+def drop_repeats(comments: DataFrame, text: str) -> DataFrame:
+    """Return one row of each text: of those that differ elsewhere the first by its JSON, whatever the partitions."""
+    row = F.struct(*(column(name) for name in comments.columns if name != text))
+    kept = comments.groupBy(column(text)).agg(F.min_by(row, F.to_json(row)).alias(f"{LABEL}_row"))
+    return kept.select(column(text), f"{LABEL}_row.*")
 
 
 def generate_comments(spark: SparkSession, balance: pa.Table, mitigation: Mitigation) -> dict[str, DataFrame]:

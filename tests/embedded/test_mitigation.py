@@ -9,7 +9,9 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from biasspark.mitigation.training_data import drop_repeats
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
@@ -103,6 +105,14 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     again = run_embedded_well("mitigation", *own_scores, "--set", "corpus.name=own")
     for before, after in zip(done["models"][::2], again["models"], strict=True):
         assert {**before, "n_training": 3_000, "n_added": 0} == after
+
+
+def test_a_repeated_text_counts_with_the_same_annotations(spark_session: SparkSession) -> None:
+    rows = [("Thanks.", 1.0, ["a"]), ("Thanks.", None, ["b"]), ("Hi.", 0.0, None), ("Thanks.", 0.0, ["a", "b"])]
+    for ordered in (rows, rows[::-1]):
+        comments = spark_session.createDataFrame(ordered, "`comment.text` STRING, muslim DOUBLE, tags ARRAY<STRING>")
+        kept = drop_repeats(comments.repartition(3), "comment.text").collect()
+        assert sorted(map(tuple, kept)) == [("Hi.", 0.0, None), ("Thanks.", 0.0, ["a", "b"])]
 
 
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])

@@ -71,20 +71,30 @@ def test_small_groups_and_what_is_left_without_them_are_suppressed() -> None:
         assert {row[name] is None for name in numbers} == {row["reason"] is not None}
 
 
-def test_no_withheld_length_is_all_less_the_others() -> None:
-    """By length all rows, 60, 60 and 60, and those of g; of the last 3 are withheld, or are not in g."""
-    for of_g, withheld in [
-        ([40, 20, 3], [False, True, True]),
-        ([57, 20, 30], [True, True, False]),
-        ([40, 4, 8], [False, True, True]),  # 12 together
-        ([40, 20, 0], [False, False, True]),  # nobody is given away
-        ([3, 0, 0], [True, True, True]),
-    ]:
-        labels = np.array([[[n, 0] for n in (0, *counts)] for counts in ([60] * 3, of_g)])
-        bins = [(0, 9), (10, 19), (20, 29)]
-        of_lengths = label_balance(labels, ["(overall)", "g"], bins, Privacy()).slice(4, 3)
-        assert [reason == "withheld" for reason in of_lengths["reason"].to_pylist()] == withheld
-        assert [count is None for count in of_lengths["n_rows"].to_pylist()] == withheld
+LENGTHS_OF_G = [
+    ([0, 60, 60, 60], [0, 40, 20, 3], [False, True, True], True),
+    ([0, 60, 60, 60], [0, 57, 20, 30], [True, True, False], True),
+    ([0, 60, 60, 60], [0, 40, 4, 8], [False, True, True], True),  # 12 together
+    ([0, 60, 60, 60], [0, 40, 20, 0], [False, False, True], False),  # nobody is given away
+    ([0, 60, 60, 60], [0, 3, 0, 0], [True, True, True], True),
+    ([60] * 4, [3, 40, 30, 50], [False, True, False], True),  # 3 of no length
+    ([60] * 4, [20, 40, 30, 3], [False, False, True], True),  # 3 with 20 of no length
+    ([0, 5, 50, 1000], [0, 0, 30, 40], [True, True, False], True),  # as (overall)
+]
+"""By length, of none first: all rows and those of g; which lengths of g are withheld, and if the plan of all is."""
+
+
+@pytest.mark.parametrize(("of_all", "of_g", "withheld", "is_plan_withheld"), LENGTHS_OF_G)
+def test_no_withheld_length_is_all_less_the_others(
+    of_all: list[int], of_g: list[int], withheld: list[bool], is_plan_withheld: bool
+) -> None:
+    labels = np.array([[[n - n // 2, n // 2] for n in counts] for counts in (of_all, of_g)])
+    bins = [(0, 9), (10, 19), (20, 29)]
+    table = label_balance(labels, ["(overall)", "g"], bins, Privacy()).slice(4, 4)
+    counts, plans = table["n_rows"].to_pylist(), table["n_negatives_to_add"].to_pylist()
+    assert [reason == "withheld" for reason in table["reason"].to_pylist()[:3]] == withheld
+    assert [count is None for count in counts[:3]] == withheld
+    assert plans[3] is None if is_plan_withheld else plans[3] == sum(filter(None, plans[:3]))
 
 
 COUNT = st.integers(0, 2**61)

@@ -182,6 +182,7 @@ def test_a_classifier_learns_words_and_scores_any_order_alike() -> None:
     assert trained["few"] != model
     assert dict(train_classifiers(texts, labels, {"all": range(30)}))["all"] == model
     assert [Classifier({}, intercept).score(["word"]) for intercept in (0.0, 1000.0, -1000.0)] == [0.5, 1.0, 0.0]
+    assert 0 < Classifier({}, -50.0).score([]) < Classifier({}, -40.0).score([]) < 1e-17  # no ties
 
 
 # ---- the least biased model

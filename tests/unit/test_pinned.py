@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.config import PinnedSkew
+from biasspark.config import MinimumCellRows, PinnedSkew, Privacy
 from biasspark.metrics.pinned import PINNED_TERMS, mean_and_sd, pinned_aucs, pinned_skew
+from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW
@@ -197,6 +198,28 @@ def test_other_identities_are_measured_as_if_every_row_of_the_cell_weighed_less(
         assert row[name] == pytest.approx(expected, abs=1e-12)
     assert row["pinned_auc_sampled_mean"] is row["bpsn_auc_sampled_sd"] is None
     assert row["bpsn_auc"] is not None
+
+
+def test_a_withheld_skew_shows_nothing_of_what_other_identities_would_have() -> None:
+    score, label, inside = make_corpus()
+    rare = np.zeros(len(score))
+    rare[:6] = 1
+    whole = count_corpus(score, label, {"h": inside, "rare": rare})
+    statistics = suppress_statistics(u_statistics(whole), Privacy(min_group_rows=10))
+    skew = PinnedSkew(identity="rare", cell="subgroup_negative")
+    rows = {row["identity"]: row for row in pinned_skew(statistics, {}, skew, without=whole).to_pylist()}
+    assert rows["rare"]["pinned_auc"] is None
+    assert rows["h"]["pinned_auc"] is not None
+    assert rows["h"]["pinned_auc_skewed"] is rows["h"]["n_rows"] is rows["h"]["n_dropped"] is None
+
+
+def test_a_cell_that_weighs_nothing_is_no_reason() -> None:
+    """Without subgroup positives, the pinned AUC is missing since the background's has too few rows."""
+    score, label, inside = np.arange(60.0), np.arange(60) % 2 == 1, (np.arange(60) % 4 == 0) * 1.0
+    statistics = u_statistics(count_corpus(score, label, {"g": inside}))
+    for least, reason in ((2, None), (31, "below_minimum_rows")):
+        (row,) = pinned_aucs(require_rows(statistics, MinimumCellRows(min_rows=least))).to_pylist()
+        assert row["reason"] == reason
 
 
 def test_cells_of_which_nothing_is_left() -> None:

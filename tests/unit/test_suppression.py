@@ -90,6 +90,12 @@ def test_a_metric_needs_its_least_rows(statistics: UStatistics) -> None:
     assert {row["reason"] for row in needed["pinned_auc"] if row["slice"] == "all" and row["identity"] == "common"} == {
         "below_minimum_rows"
     }
+    assert {
+        row[name]
+        for row in needed["pinned_auc"]
+        for name in ("overall_auc", "known_auc", "pinned_auc", "bnsp_weight")
+        if row["slice"] == "all" and row["identity"] == "common"
+    } == {None}
     assert require_rows(statistics, None) is statistics
     nowhere = {row["bpsn_auc_reason"] for row in needed["bias_metrics"] if row["identity"] == "everybody"}
     assert nowhere == {"no_background_positives"}  # an empty cell says so itself

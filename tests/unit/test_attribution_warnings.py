@@ -1,0 +1,23 @@
+"""Warnings about searches without enough rows, whatever they predict."""
+
+from __future__ import annotations
+
+import pytest
+
+from biasspark.attribution.attribution_warnings import few_rows_warnings, tree_warnings
+from biasspark.attribution.measured_sets import MeasuredSet
+from biasspark.attribution.moments import Moments
+from biasspark.attribution.segments import TreeKey
+from biasspark.config import Attribution
+
+KEYS = [TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "auc"), TreeKey("m", "base", "all", "auc")]
+
+
+@pytest.mark.parametrize("keys", [KEYS, KEYS[:1], KEYS[2:]])
+def test_each_model_is_warned_about_once(keys: list[TreeKey]) -> None:
+    for n_train, n_honest, n_halves, n_few in ((90, 60, 0, 1), (150, 0, 1, 0), (900, 900, 0, 0), (0, 0, 0, 0)):
+        roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
+        assert sum("hash of their id" in text for text in tree_warnings(roots)) == n_halves
+        warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
+        assert len(warnings) == n_few
+        assert all("`tree` of m:" in text for text in warnings)
