@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 _ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
-_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r" \t\n\x0B\f\r"}
+_CLASSES = {"d": "0-9", "w": "_A-Za-z0-9", "s": r" \t-\r"}
+"""Each ends with a range: a hyphen after a range is itself a member, as it is after a class in Java."""
 _PLAIN_ESCAPES = set("tnrf")
 _PART = re.compile(
     r"""(?P<group>\((?:\?:)?)
@@ -118,12 +119,19 @@ def _write_class(content: str, has_end: bool, has_cases: bool, ignores_case: boo
     if not has_end:
         raise ValueError("finds no end of a class in a regular expression")
     body = "".join(parts)
-    if ignores_case and re.match(f"[{body}]", "i", re.IGNORECASE):
-        body += EQUAL_TO_I
+    if ignores_case and _matches_i(body):
+        body = f"{EQUAL_TO_I}i-i{body}"  # it may begin or end with a hyphen
     if not has_letters:
         return f"[{negation}{body}]"
     is_odd = re.search(r"[^A-Za-z0-9 _^\-]|(?<![A-Za-z0-9])-(?=.)|-(?![A-Za-z0-9])(?=.)", body)
     if is_odd or any(a.isupper() != b.isupper() for a, b in re.findall(r"([A-Za-z])-([A-Za-z])", body)):
         raise ValueError("ignores case in a class of a regular expression differently from Java")
-    lower, upper = body.lower(), body.upper()
-    return f"[{negation}{lower}{upper if not upper.startswith('-') else upper[1:]}]"
+    return f"[{negation}{body.lower().removesuffix('-')}{body.upper().removeprefix('-')}]"
+
+
+def _matches_i(body: str) -> bool:
+    """Return whether a class with these members matches i, in either case."""
+    try:
+        return bool(re.match(f"[{body}]", "i", re.IGNORECASE))
+    except re.error:
+        raise ValueError("finds a range without members in a regular expression") from None

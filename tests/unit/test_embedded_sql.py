@@ -42,7 +42,7 @@ def translate(text: str) -> str:
         ("length(text) * 2 > n", "CAST(length(text) AS DECIMAL(20, 0)) * 2"),
         ("n * 2 > score", "CAST(n AS DOUBLE) * 2"),
         ("day + INTERVAL 1 DAY > now()", "day + INTERVAL 1 DAY > now()"),
-        ("text RLIKE '\\\\w+'", r"RLIKE '[A-Za-z0-9_]+'"),
+        ("text RLIKE '\\\\w+'", r"RLIKE '[_A-Za-z0-9]+'"),
         ("text = 'it''s'", r"text = 'it\'s'"),
         ("`score` > 1 -- 0.5", "> 1"),
         ("NOT isnan(score)", "coalesce(isnan("),
@@ -140,6 +140,12 @@ def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(t
         (r"(?s)a.b", ["a\rb", "a\nb"], ["ab"]),
         (r"^a$", ["a", "a\n", "a\r\n", "a\u2028"], ["a\n\n", "ab"]),
         (r"[\w.]+x", ["a.x"], ["äx"]),
+        (r"[\s-_]", ["-", "_", " ", "\x0b"], ["A", "5", "\x0e"]),
+        (r"[\w-\.]", ["-", ".", "_", "9"], ["/", "`"]),
+        (r"[\w-z]", ["-"], ["`"]),
+        (r"(?i)^[a\d-]$", ["-", "A", "1"], ["b", "B"]),
+        (r"(?i)^[a-]$", ["-", "A"], ["B"]),
+        (r"(?iu)^[h-j_-]$", ["-", "\u0130", "_"], ["`"]),
     ],
 )
 def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: list[str]) -> None:
@@ -167,6 +173,7 @@ def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: li
         "(?m)^a",
         "[",
         "(?iu)ß",
+        "(?iu)[z-a]",
     ],
 )
 def test_patterns_without_such_a_form(pattern: str) -> None:
