@@ -28,10 +28,10 @@ from biasspark.ranking.kernels.pinned_trials import (
     mean_and_sd,
     pool_ranges,
 )
-from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets
+from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.subsets import Subset, draw_positions, stable_number
-from biasspark.ranking.sampled_trials import count_pools, sample_pinned_aucs
-from biasspark.ranking.task_rows import Kind, read_blocks, sort_with_offsets
+from biasspark.ranking.sampled_trials import count_pools, read_range, sample_pinned_aucs
+from biasspark.ranking.task_rows import sort_with_offsets
 from tests.harness.ranking_without_spark import (
     block_of,
     draw_rows,
@@ -84,9 +84,8 @@ class Corpus:
         for parts in gather_parts(
             [self.batch], encoding, lambda rows: sort_with_offsets(rows, boundaries, sets)
         ).values():
-            if Kind.CELLS in parts:
-                scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
-                below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
+            if read := read_range(parts, sets):
+                scores, below, total = read
                 counted = [
                     count_pools(pinned, names_of(name), scores.identity(n), below[:, n], total[:, n])
                     for n, name in enumerate(encoding.names[1:])
@@ -203,6 +202,13 @@ def test_the_job_returns_what_the_ranges_make() -> None:
     sampled = sample_pinned_aucs(tasks, encoding, boundaries, counts, pinned)
     wanted = [mean_and_sd(aucs) for aucs in corpus.measure(pinned).values()]
     np.testing.assert_array_equal(sampled, np.array(wanted).T)
+
+
+def test_a_corpus_without_annotated_rows_has_no_trials() -> None:
+    corpus = Corpus((0.1, 0.2), (False, True), {"g0": [None, None]})
+    counts = rank_batches([corpus.batch], corpus.encoding)
+    sampled = sample_pinned_aucs(frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=2))
+    assert np.isnan(sampled).all()
 
 
 def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
