@@ -28,7 +28,7 @@ _MANY_VALUES = 100
 ROWS_A_RANGE = 500_000
 MAX_CHOSEN_RANGES = 1024
 MAX_ROWS_A_RANGE = 1 << 26
-"""A range of more rows would reach 1 GiB in one worker."""
+"""A range of more rows would not fit a worker."""
 
 _SHARE, _SEED = 0.01, 2019
 _TASK_GROUP, _MAX_GROUPS = "task_group", 100

@@ -3,7 +3,7 @@
     EXAMPLES --cut--> ranges of the first model --shuffle--> placed, recut --shuffle--> ranges of the second --> sums
 
 A row carries its placements by the first model to the task that places it by the second: see `kernels.paired_products`.
-For the memory of a worker see `range_job`; here each row of a range also has 4 bytes for each reference set.
+For the memory of a worker see `range_job`; here a range has single rows, with 4 bytes for each reference set.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
+from biasspark.ranking.row_blocks import refuse_large_range
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
 
 
@@ -39,7 +40,9 @@ def sum_paired_placements(
     sets = ReferenceSets.of(encoding.base_masks, identities)
 
     def read_rows(parts: Parts) -> tuple[list[PairedRows], ReferenceSets, RankOffsets]:
-        return list(map(PairedRows.decode, parts[Kind.ROWS])), sets, RankOffsets.add_up(parts[Kind.OFFSETS])
+        rows = list(map(PairedRows.decode, parts[Kind.ROWS]))
+        refuse_large_range(sum(len(part.scores) for part in rows))
+        return rows, sets, RankOffsets.add_up(parts[Kind.OFFSETS])
 
     def cut(rows: TaskRows) -> Iterator[Part]:
         for slice_number, paired in pair_scores(rows, sets).items():

@@ -12,7 +12,8 @@ are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.
 
 What a worker holds in memory
 -----------------------------
-- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, and the parts cut from them;
+- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, some 65 bytes for each
+  crossed pair of each row, and the parts cut from them;
 - while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and the working memory of `measure` for
   one range of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
 - while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding
+from biasspark.corpus.survey import MAX_ROWS_A_RANGE
 from biasspark.errors import InputError
 from biasspark.ranking import range_job
 from biasspark.ranking.described_rows import RowDescription
@@ -39,9 +40,6 @@ from biasspark.ranking.kernels.row_block import (
     keep_cells,
 )
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
-
-MAX_ROWS_A_RANGE = 1 << 26
-"""The most rows of one range: a worker cannot hold more."""
 
 BLOCK = -1
 """The chunk of a block. Counts have chunks from 0 on, and rows to be cut again have chunks below this one."""

@@ -10,6 +10,7 @@ import pytest
 
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from tests.harness.ranking_without_spark import (
@@ -81,3 +82,10 @@ def test_some_identities_alone_have_the_sums_that_they_have_among_all() -> None:
     some = sum_paired_placements(frame_of([batch]), encoding, boundaries, [2, 3])
     names = {encoding.names[2], encoding.names[3]}
     assert some == {key: sums for key, sums in every.items() if key[0][1] in names}
+
+
+def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("biasspark.ranking.row_blocks.MAX_ROWS_A_RANGE", 20)
+    encoding, batch, _ = make_examples(8)
+    with pytest.raises(InputError, match="share one score"):
+        sum_paired_placements(frame_of([batch]), encoding, [np.empty(0)] * 2, range(2))
