@@ -166,7 +166,7 @@ def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
         if sum(map(len, held)) >= FLUSH_ROWS or sum(batch.nbytes for batch in held) >= FLUSH_BYTES:
             yield TaskRows(pa.Table.from_batches(held), encoding)
             held = []
-    if held:
+    if any(map(len, held)):
         yield TaskRows(pa.Table.from_batches(held), encoding)
 
 

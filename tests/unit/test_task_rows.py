@@ -134,6 +134,11 @@ def test_wide_rows_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(rows.table.nbytes for rows in held) < most + batches[0].nbytes * 2
 
 
+def test_empty_batches_alone_are_no_rows() -> None:
+    corpus = random_corpus()
+    assert list(task_rows.hold_rows([corpus.batch.slice(0, 0)], corpus.encoding)) == []
+
+
 def test_without_a_usable_row_only_row_counts_are_left() -> None:
     encoding = encoding_of(flags("a"), models=2, slices=2)
     batch = pack(encoding, {("row_reason", 0): [1, 2, 3]}, [np.zeros(3)] * 2)
