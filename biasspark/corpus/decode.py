@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -90,7 +89,7 @@ def count_rows(examples: DataFrame, encoding: Encoding, more: Sequence[Column] =
 def counts_for(models: Sequence[str], encoding: Encoding) -> Column:
     """Return whether a row of EXAMPLES counts for each of the models; without models, whether it has a label."""
     scores = [field("score_reason", encoding.models.index(name), encoding) for name in models]
-    return reduce(Column.__and__, (reason == 0 for reason in [field("row_reason", 0, encoding), *scores]))
+    return combine(Column.__and__, [reason == 0 for reason in [field("row_reason", 0, encoding), *scores]])
 
 
 def count_positives(models: Sequence[str], encoding: Encoding) -> Column:
@@ -153,7 +152,7 @@ def _conditions(encoding: Encoding) -> list[Column]:
     row_reason, by_number = field("row_reason", 0, encoding), states(encoding)
     stays = row_reason == 0
     reasons = [field("score_reason", n, encoding) for n in range(len(encoding.models))]
-    fails_all = reduce(Column.__and__, (reason > 0 for reason in reasons)) if reasons else F.lit(False)
+    fails_all = combine(Column.__and__, [reason > 0 for reason in reasons]) if reasons else F.lit(False)
 
     conditions: dict[str, Callable[[int], Column]] = {
         "rows": lambda _: F.lit(True),

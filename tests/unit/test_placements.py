@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from biasspark.arrays import Ints
-from biasspark.columns import CELL_PAIRS
 from biasspark.ranking.kernels import placements
 from biasspark.ranking.kernels.blocks import Block, cell_key, membership_key, merge_cells
-from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, PairSums
+from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.placements import Profile, measure_range
 from tests.harness.ranking_without_spark import block_of
-from tests.oracle.pairs import CELLS, Example, Sums, count_identity, count_pairs
+from tests.oracle.pairs import Example, Sums, count_identity, count_pairs
 
 WIDTHS = pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
 MAX_ROWS_OF_A_LABEL = 2**30 - 1
@@ -193,10 +192,6 @@ def test_exchanging_the_cells(seed: int) -> None:
         for _ in range(2)
     ]
     assert as_sums(count_pairs(*cells)).exchanged() == as_sums(count_pairs(*reversed(cells)))
-
-
-def test_pairs_are_in_the_order_of_the_table() -> None:
-    assert tuple((CELLS[low], CELLS[high]) for low, high in CELLS_OF_PAIRS) == CELL_PAIRS
 
 
 def test_pairs_across_ranges_of_thousands_of_millions_of_rows() -> None:

@@ -16,20 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Ints
+from biasspark.columns import CELL_PAIRS, FOUR_CELLS
 
-SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE, BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE = range(4)
-"""The four cells of an identity, in the order of `columns.FOUR_CELLS`."""
-
-N_CELLS = 4
-CELLS_OF_PAIRS = (
-    (SUBGROUP_NEGATIVE, SUBGROUP_POSITIVE),
-    (SUBGROUP_NEGATIVE, BACKGROUND_POSITIVE),
-    (BACKGROUND_NEGATIVE, SUBGROUP_POSITIVE),
-    (BACKGROUND_NEGATIVE, BACKGROUND_POSITIVE),
-    (BACKGROUND_NEGATIVE, SUBGROUP_NEGATIVE),
-    (BACKGROUND_POSITIVE, SUBGROUP_POSITIVE),
-)
-"""The low and the high cell of each pair, in the order of `columns.CELL_PAIRS`."""
+N_CELLS = len(FOUR_CELLS)
+CELLS_OF_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, high in CELL_PAIRS)
+"""The low and the high cell of each pair of `columns.CELL_PAIRS`, as indices into `columns.FOUR_CELLS`."""
 
 N_PAIRS, BACKGROUND_PAIR = len(CELLS_OF_PAIRS), 3
 LOW_CELLS, HIGH_CELLS = ([pair[side] for pair in CELLS_OF_PAIRS] for side in (0, 1))
