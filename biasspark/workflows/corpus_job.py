@@ -284,8 +284,8 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         count = cache(partial(count_days, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
+            run = new_run(day, config.corpus.name, job.name)  # first: rows that come later than this are not read
             corpus = read(spark, run_date=day)
-            run = new_run(day, config.corpus.name, job.name)
             try:
                 return job.run(corpus, RunContext(spark, config, store, run, progress))
             except NoRows:

@@ -290,9 +290,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
     with open_tables(JOB, config, progress, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
         progress.stage(f"looking up the runs of {config.corpus.name} from {first} to {last}")
+        run = new_run(last, config.corpus.name, JOB, first)
         window = find_window(spark, store, config, (first, last), arguments.allow_missing)
         with follow_tasks(spark, progress.advance):
-            run = new_run(last, config.corpus.name, JOB, first)
             return run_window(window, RunContext(spark, config, store, run, progress))
 
 

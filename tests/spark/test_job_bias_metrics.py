@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.corpus.read import read_corpus
 from biasspark.tables.schemas import (
     BIAS_ALERTS,
     BIAS_RUNS,
@@ -23,6 +25,7 @@ from biasspark.tables.schemas import (
     TRAINING_BALANCE,
     tables_of,
 )
+from biasspark.workflows import corpus_job
 from biasspark.workflows.corpus_job import warn_of_future
 from tests.harness.main_job import (
     CANARY,
@@ -275,6 +278,22 @@ def test_a_date_in_the_future_is_warned_of_once(spark: SparkSession, tmp_path: P
         assert (future in run(config, "--dry-run", *flags, run_date=future).err) == (n_warnings > 0)
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     assert [warn_of_future(tomorrow + timedelta(days=days), None) == () for days in (-1, 1)] == [True, False]
+
+
+def test_a_run_that_is_published_while_the_corpus_is_opened_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    config = write_config(tmp_path)
+
+    def open_slowly(*arguments: Any, **named: Any) -> DataFrame:
+        corpus = read_corpus(*arguments, **named)
+        monkeypatch.undo()
+        run_well(config)
+        return corpus
+
+    monkeypatch.setattr(corpus_job, "read_corpus", open_slowly)
+    assert run(config).code == 4
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
