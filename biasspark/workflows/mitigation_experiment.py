@@ -297,6 +297,7 @@ def judge(
     names = [str(model["model"]) for model in models]
     parts = (
         measured.table,
+        compared.table if compared else "",
         format_table(marked, ("model", "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
@@ -306,7 +307,8 @@ def judge(
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
     code = measured.exit_code if is_mitigated else GATE_FAILED
     if compared:
-        summary["comparison_run_id"], code = compared.summary["run_id"], max(code, compared.exit_code)
+        summary |= {f"comparison_{name}": compared.summary[name] for name in ("run_id", "gate", "warnings")}
+        code = max(code, compared.exit_code)
     return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)
 
 
@@ -371,12 +373,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
         except ModuleNotFoundError as error:
             raise explain_missing(error) from None
     with open_tables(JOB, config, progress) as (spark, store):
+        run, comparison = (new_run(run_date, config.corpus.name, job) for job in (measure.JOB, compare.JOB))
         experiment = open_experiment(spark, config, mitigation, run_date)
         store.check(spark, schemas.TABLES.values())
         if arguments.dry_run:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
             return Outcome(summary=summary, table=describe_experiment(config, mitigation))
-        run = new_run(run_date, config.corpus.name, measure.JOB)
         folder = f"{config.output.path}/{FOLDER}/{run.partition}"
         preparing = prepare_training(spark, folder, experiment, progress)
         with follow_tasks(spark, progress.advance), preparing as data:
@@ -385,7 +387,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             tables = {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model}
             context = RunContext(spark, measured, store, run, progress)
             measured_outcome = measure.publish_measurement(test_set, context, tables, data.warnings)
-            comparing = replace(context, run=new_run(run_date, run.corpus, compare.JOB))
+            comparing = replace(context, run=comparison)
             compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
             models = list_models(read_run(spark, store, schemas.MODEL_SUMMARY, run), data.by_model)
             terms = list_terms(read_run(spark, store, schemas.BIAS_METRICS, run), data.balance)

@@ -283,8 +283,10 @@ def test_the_best_model_wins_both_measures(
 def test_a_failed_gate_stays_failed(mitigated: float, gate: int, comparison: int, exit_code: int) -> None:
     models = [model("baseline", 6.37, 0.5), model("control", 6.84, 0.5), model("mitigated", mitigated, 0.8)]
     measured = Outcome(summary={"gate": "fail" if gate else "pass"}, table="worst", exit_code=gate)
-    compared = Outcome(summary={"run_id": "r2"}, exit_code=comparison)
+    of_comparison = {"run_id": "r2", "gate": "fail" if comparison else "pass", "warnings": ["few rows"]}
+    compared = Outcome(summary=of_comparison, table="fail: max_drop", exit_code=comparison)
     outcome = judge(measured, compared, models, [])
     assert outcome.exit_code == exit_code
     assert outcome.summary["gate"] == measured.summary["gate"]
-    assert outcome.summary["comparison_run_id"] == "r2"
+    assert {name: outcome.summary[f"comparison_{name}"] for name in of_comparison} == of_comparison
+    assert compared.table in outcome.table
