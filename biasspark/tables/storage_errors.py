@@ -50,7 +50,7 @@ def storage_errors(path: str, act: str) -> Iterator[None]:
         failure = f"{shown}: could not be {act}, {describe_cause(error)}."
         if act == "read":
             raise InputError(f"{failure} Restore it, or remove it and measure that date again.") from error
-        raise BiasSparkError(f"{failure} Nothing was published. Fix the cause, then run again.") from error
+        raise BiasSparkError(f"{failure} Fix the cause, then run again.") from error
 
 
 def describe_cause(error: Exception) -> str:

@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from biasspark.columns import SUITE_GAPS, SUMMARIZED_AUCS
-from biasspark.errors import BiasSparkError, InputError, has_condition
+from biasspark.errors import InputError, has_condition
 from biasspark.expressions.sql import quote_string
 from biasspark.replaced_files import replace_local_file
 from biasspark.tables.parquet import find_data_files
@@ -35,7 +35,7 @@ from biasspark.tables.schemas import (
     Table,
     columns,
 )
-from biasspark.tables.storage_errors import storage_errors
+from biasspark.tables.storage_errors import describe_cause
 from biasspark.tables.store import CatalogStore, DeltaFolder, Store
 
 SPARK_FILE, DUCKDB_FILE = "views.spark.sql", "views.duckdb.sql"
@@ -243,16 +243,16 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
     warnings = []
     for view in views:
         try:
-            with storage_errors(store.view_name(view.name), "created"):
-                _create_view(spark, store, view)
-        except BiasSparkError as error:
-            if re.search(_NO_VIEWS, str(error)):
+            _create_view(spark, store, view)
+        except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
+            cause = describe_cause(error)
+            if re.search(_NO_VIEWS, cause):
                 advice = (
                     f"{store.view_schema}: its catalog holds no views. Set [output] views to a catalog.schema that "
                     "does, for example spark_catalog.bias, or create them in each session that reads:"
                 )
                 return ("\n\n".join((advice, *(view.create("TEMPORARY VIEW") for view in views))),)
-            warnings.append(str(error))
+            warnings.append(f"{store.view_name(view.name)}: the view could not be created, {cause}.")
     return tuple(warnings)
 
 
