@@ -74,10 +74,22 @@ def diff_config(left: Mapping[str, Any], right: Mapping[str, Any], names: tuple[
         identities = {name: rules["identities"].get(name) for name in ("threshold", "range", "unannotated")}
         shared.append({"corpus": rules["corpus"], "label": rules["label"], "identities": identities})
     overall = list_differences(shared[0], shared[1], names)
-    for path in _SOURCES:
-        overall += [phrase for phrases in _compare_entries(left, right, path, names).values() for phrase in phrases]
+    left_kinds, right_kinds = ({"identities": _list_kinds(side["identities"])} for side in (left, right))
+    compared = [_compare_entries(left_kinds, right_kinds, ("identities",), names)]
+    compared += [_compare_entries(left, right, path, names) for path in _SOURCES]
+    overall += [phrase for entries in compared for phrases in entries.values() for phrase in phrases]
     models, slices = (_compare_entries(left, right, (part,), names) for part in ("models", "slices"))
     return ConfigDiff(tuple(overall), models, slices)
+
+
+def _list_kinds(identities: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kind of each identity that a configuration names."""
+    named = {
+        "a column": identities.get("columns"),
+        "a predicate": identities.get("predicates"),
+        "a term": (identities.get("terms") or {}).get("list"),
+    }
+    return {name: kind for kind, identity_names in named.items() for name in identity_names or ()}
 
 
 def _compare_entries(

@@ -47,6 +47,10 @@ def test_differences_in_words() -> None:
             ConfigDiff(('identities.terms.column is "text" then, "title" now',)),
         ),
         (
+            {"identities": {"columns": [], "predicates": {"male": "male >= 0.9"}}},
+            ConfigDiff(('identities.male is "a column" then, "a predicate" now',)),
+        ),
+        (
             {"models": {"toxicity": "v2"}},
             ConfigDiff(models={"toxicity": ('models.toxicity is "toxicity" then, "v2" now',)}),
         ),
