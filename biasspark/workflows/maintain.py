@@ -95,14 +95,14 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     if not ledger:
         problem = f"there is no ledger, bias_runs, and no run in {store.root}."
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
-    first = (policy.now - policy.keep).date()
     visible = [to_run(row) for row in latest_runs(ledger).values()]
     lost = list_lost(stored, visible)
-    recent = [run for run in visible if run.run_date >= first and run.run_id not in lost]
     removals, undated = choose_removals(stored, ledger, policy)
     return MaintenancePlan(
         tuple(removals),
-        tuple(run for run in recent if compact and _is_fragmented(spark, store, run, stored)),
+        tuple(
+            run for run in visible if compact and run.run_id not in lost and _is_fragmented(spark, store, run, stored)
+        ),
         tuple(undated),
         lost,
     )
@@ -144,9 +144,10 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     record = RunRecord(**{name: row[name] for name in RunRecord.__dataclass_fields__})
     original = record.copied_from_run_id or run.run_id
     acceptance = find_acceptance(spark, store, run)
-    publish(spark, tables, copy, store, replace(record, copied_from_run_id=original))
     if acceptance and acceptance["accepts_run_id"]:  # by a person; that of a gate is in the record
+        # First: no reader sees a copy without it, and one of a run that is never published accepts nothing.
         accept(spark, store, copy, acceptance["acceptance_note"], acceptance["accepted_by"])
+    publish(spark, tables, copy, store, replace(record, copied_from_run_id=original))
     return copy
 
 

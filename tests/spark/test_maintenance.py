@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 from biasspark.errors import InputError
 from biasspark.tables.ledger import accept, find_acceptance, read_ledger
 from biasspark.tables.publish import publish
-from biasspark.tables.runs import Run
+from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, LOSS_BY_SEGMENT, PINNED_SKEW
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore, Store
@@ -98,8 +99,9 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     run = publish_examples(spark, store)
     accept(spark, store, run, "known", "Ada")
     assert len(store.file_sizes(spark, table, run)) > 2
-    plan = plan_maintenance(spark, store, RECENT, compact=True)
-    assert [fragmented.run_id for fragmented in plan.fragmented] == [run.run_id]
+    for policy in (RECENT, EAGER):
+        plan = plan_maintenance(spark, store, policy, compact=True)
+        assert [fragmented.run_id for fragmented in plan.fragmented] == [run.run_id]
     assert plan_maintenance(spark, store, RECENT, compact=False).fragmented == ()
     before = read_latest(tmp_path, "row_id, score", table=table.name)
     copy = copy_run(spark, store, run)
@@ -118,6 +120,21 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     acceptance = find_acceptance(spark, store, again)
     assert acceptance is not None
     assert (acceptance["acceptance_note"], acceptance["accepted_by"]) == ("known", "Ada")
+
+
+def test_a_copy_is_accepted_before_it_is_seen(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PathStore(str(tmp_path))
+    run = publish_skew(spark, store, 0.6)
+    accept(spark, store, run, "known", "Ada")
+
+    def publish_accepted(spark: SparkSession, tables: Any, copy: Run, store: Store, record: RunRecord) -> Run:
+        assert find_acceptance(spark, store, copy)
+        return publish(spark, tables, copy, store, record)
+
+    monkeypatch.setattr(job, "publish", publish_accepted)
+    copy_run(spark, store, run)
 
 
 @pytest.mark.spark("the embedded engine writes one file")
