@@ -71,6 +71,7 @@ def skew_only(measures: AnyMeasures) -> AnyMeasures:
     """Return the measures for the experiment: all identities except crossed pairs, ranked by blocks."""
     return replace(
         measures,
+        pinned_skew=find_experiment(measures),
         identities=replace(measures.identities, crossed=Crossed()),
         ranking=replace(measures.ranking, engine="blocks"),
         pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
@@ -115,9 +116,9 @@ def plan_experiment(config: Config) -> Plan:
     return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
 
 
-def find_experiment(config: Config) -> PinnedSkew:
+def find_experiment(measures: Measures) -> PinnedSkew:
     """Return the configuration of the experiment. Raises `ConfigError` if it is missing."""
-    return require(config.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
+    return require(measures.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 def describe_drops(skew: PinnedSkew) -> str:

@@ -139,7 +139,7 @@ def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, fold
 
 
 def test_the_job_needs_an_identity_that_is_there(spark: SparkSession, folder: Path) -> None:
-    without = run(folder, pinned_skew=None)
+    without = run(folder, "--set", f"corpus.path={folder}/nowhere", pinned_skew=None)
     assert (without.code, without.out, "[pinned_skew]" in without.err) == (2, "", True)
     missing = run(folder, "--set", 'identities={categorical=["h"]}', "--set", "pinned_skew.identity=h=2")
     assert (missing.code, missing.out, "h=0.0, h=1.0" in missing.err) == (3, "", True)
