@@ -121,7 +121,7 @@ def write_local_file(file: Path, rows: pa.Table) -> None:
     """Write rows to a Parquet file in one step, with the checksums that readers verify."""
     content = pa.BufferOutputStream()
     pq.write_table(rows, content, write_page_checksum=True)
-    replace_local_file(file, bytes(content.getvalue().to_pybytes()))
+    replace_local_file(file, content.getvalue().to_pybytes())
 
 
 def stored_schema(table: Table, partition: Collection[str] = PARTITION) -> StructType:

@@ -46,8 +46,12 @@ def main(arguments: argparse.Namespace) -> Outcome:
         latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
         check_latest(spark, store, latest, latest.run_id if arguments.run_id is None else arguments.run_id)
         check_tables(spark, store, latest)
-        summary = {"job": ACCEPT_RUN, "run_date": latest.run_date, "accepted_run_id": latest.run_id}
-        summary |= {"output": store.root}
+        summary = {
+            "job": ACCEPT_RUN,
+            "run_date": latest.run_date,
+            "accepted_run_id": latest.run_id,
+            "output": store.root,
+        }
         if row := find_acceptance(spark, store, latest):
             by = (row["accepted_by"] or "a person") if row["accepts_run_id"] else "the gate"
             text = f"{latest.run_id} was already accepted by {by} at {row['published_at']:%Y-%m-%d %H:%M:%S} UTC"

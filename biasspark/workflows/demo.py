@@ -73,16 +73,20 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
     """Make the corpus unless it exists, measure it, write its report, and return the outcome.
 
     `flags` are added to the printed commands. If `both`, local Spark measures the corpus, too, and tables are compared.
+    Raises `ConfigError` if the folder cannot be written to.
     """
     corpus, page = folder / "corpus", folder / "report.html"
     generator = sorted(files("biasspark.synthetic").iterdir(), key=lambda path: path.name)
     code = b"".join(path.read_bytes() for path in generator if path.name.endswith((".py", ".toml")))
     # A corpus of another generator is made again.
     made_of = f"{rows} rows, seed {SEED}, generator {zlib.crc32(code)}"
-    if corpus.exists() and not (corpus / _MADE_OF).exists():
-        raise ConfigError(f"out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_configurations(folder)
+    try:
+        if corpus.exists() and not (corpus / _MADE_OF).exists():
+            raise ConfigError(f"out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_configurations(folder)
+    except OSError as error:
+        raise ConfigError(f"--out {error.filename or folder}: {error.strerror}. Name another folder.") from error
     environment = dict(os.environ)  # before the embedded engine adds to it
     dated = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
     has_report = all(map(find_spec, write_report.LIBRARIES))
@@ -201,9 +205,11 @@ def _parse_folder(text: str) -> Path:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Run the demo. Raises `ConfigError` if flags contradict each other, or the folder cannot be written to."""
+    """Run the demo. Raises `ConfigError` if flags contradict each other."""
     if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
-        raise ConfigError("--both: compares the embedded engine with local Spark. Leave out --engine and --remote.")
+        raise ConfigError(
+            "--both: compares the embedded engine with local Spark. Leave out --engine, --remote and --master."
+        )
     if arguments.both and not is_spark_installed():
         raise ConfigError(
             "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark "
@@ -216,11 +222,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
         for text in (f"--{name}", value)
     ]
     request = SessionRequest("embedded") if arguments.both else current_request()
-    try:
-        with session_requested(request):
-            return run_demo(arguments.out.absolute(), arguments.rows, flags, both=arguments.both)
-    except OSError as error:
-        raise ConfigError(f"--out {error.filename or arguments.out}: {error.strerror}. Name another folder.") from error
+    with session_requested(request):
+        return run_demo(arguments.out.absolute(), arguments.rows, flags, both=arguments.both)
 
 
 _OUT = "the folder of corpus, tables and report (biasspark-demo)"
