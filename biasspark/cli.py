@@ -76,7 +76,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = message.split() if message.startswith("unrecognized arguments") else []
-        flags = [flag for action in self._actions for flag in action.option_strings]
+        subparsers = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        parsers = [self, *(parser for by_name in subparsers for parser in by_name.values())]
+        flags = [flag for parser in parsers for action in parser._actions for flag in action.option_strings]
         meant = [closest_match(word.partition("=")[0], flags) for word in unknown if word.startswith("--")]
         if choice := re.match(r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
             meant = [closest_match(choice[2], re.findall(r"[\w.-]+", choice[3]))]
@@ -100,13 +102,24 @@ def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
     """Return a parser with `flags` and those of the session; its help ends with `epilog` and the exit codes."""
-    parser = _Parser(
+    parser = start_parser(description, epilog, prog)
+    add_flags(parser, flags)
+    return parser
+
+
+def start_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser without flags; its help ends with `epilog` and the exit codes."""
+    return _Parser(
         prog=prog,
         description=description,
         epilog="\n\n".join(filter(None, (epilog.rstrip(), _CONFIGURATIONS * ("conf/" in epilog), EXIT_CODES))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def add_flags(parser: argparse.ArgumentParser, flags: Iterable[Flag]) -> None:
+    """Add `flags` and those of the session to a parser."""
     parser.add_argument("--debug", action="store_true", help="on failure, print the traceback, which may show data")
     session = parser.add_argument_group("session", _SESSION)
     session.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://host:port (SPARK_REMOTE)")
@@ -114,7 +127,6 @@ def make_parser(
     session.add_argument("--engine", choices=ENGINES, help="force one (embedded if it is installed, else local Spark)")
     for name, arguments in flags:
         parser.add_argument(name, **arguments)
-    return parser
 
 
 def parse_date(text: str) -> datetime.date:
@@ -333,7 +345,7 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 def print_outcome(outcome: Outcome) -> int:
     """Print an outcome, and return its exit code. The summary is a line of ASCII JSON; NaN and infinity are null.
 
-    If stdout cannot be written, stderr says so, and the exit code is not 0.
+    If stdout cannot be written, stderr says so, and the exit code is not 0. A closed pipe, as by `head`, is no failure.
     """
     table = f"{outcome.table}\n" if outcome.table else ""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import Command, Flag, Outcome, Progress, flag, make_parser
+from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, start_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
@@ -88,6 +88,12 @@ CORPORA = {
 }
 """The kinds of corpora by subcommand."""
 
+FLAGS = (
+    flag("--seed", required=True, type=int, metavar="S", help="a whole number from 0"),
+    flag("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI"),
+    flag("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)"),
+)
+
 EXAMPLES = """\
 examples:
   %(prog)s civil --rows 1800000 --seed 1 --out build/civil
@@ -97,20 +103,17 @@ examples:
   %(prog)s pinned --seed 1 --out build/pinned/corpus     # measured by conf/pinned.toml
   %(prog)s madlibs --rows 77000 --seed 1 --out build/madlibs
   %(prog)s imbalanced --rows 127820 --seed 1 --out build/imbalanced
+
+All flags follow the name of the corpus, also those of the session, such as --engine: see %(prog)s civil --help.
 """
 
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser, with one subcommand per kind of corpus."""
-    parser = make_parser(__doc__, EXAMPLES, prog=prog)
+    parser = start_parser(__doc__, EXAMPLES, prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
-        flags = corpora.add_parser(name, help=kind.help, formatter_class=parser.formatter_class, allow_abbrev=False)
-        for name_of_flag, arguments in kind.flags:
-            flags.add_argument(name_of_flag, **arguments)
-        flags.add_argument("--seed", required=True, type=int, metavar="S", help="a whole number from 0")
-        flags.add_argument("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI")
-        flags.add_argument("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)")
+        add_flags(corpora.add_parser(name, help=kind.help, allow_abbrev=False), (*kind.flags, *FLAGS))
     return parser
 
 

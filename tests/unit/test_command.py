@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import runpy
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from biasspark import command
 from biasspark.cli import Command
+from biasspark.workflows import demo, make_corpus, print_side_by_side
 from tests.harness.submitting import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +78,26 @@ def test_wrong_usage(word: str, flags: list[str], capsys: pytest.CaptureFixture[
     out, err = capsys.readouterr()
     assert out == ""
     assert word in err.rpartition("error: ")[2]
+
+
+def test_flags_of_the_session_follow_the_name_of_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["civil", "--rows", "5", "--seed", "1", "--out", "x"]
+    assert make_corpus.COMMAND.parser().parse_args([*flags, "--engine", "spark"]).engine == "spark"
+    assert command.main(["make-corpus", *flags, "--txet"]) == 2
+    assert "--text?" in capsys.readouterr().err
+
+
+def test_a_full_disk_elsewhere_is_no_fault_of_the_folder_of_a_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "job_session", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    assert command.main(["demo", "--out", str(tmp_path)]) == 1
+    assert "--out" not in capsys.readouterr().err
+
+
+def test_no_row_is_the_least_of_side_by_side() -> None:
+    flags = ["--config", "x", "--run-date", "2026-01-15", "--models", "a", "b", "--min-rows", "0"]
+    assert print_side_by_side.COMMAND.parser().parse_args(flags).min_rows == 0
 
 
 def test_without_pyspark_it_says_what_to_install(
