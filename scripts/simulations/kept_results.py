@@ -19,9 +19,10 @@ def parse_options(description: str | None, result: str, *, runs: int = 1000, qui
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="of each setting (default %(default)s)")
     parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument("--out", type=Path, default=RESULTS / result)
+    parser.add_argument("--out", type=Path, help="default: below scripts/simulations/results")
     parser.add_argument("--quick", action="store_true", help=f"a smoke test: {quick} runs")
     options = parser.parse_args()
+    options.out = options.out or (RESULTS / "quick" if options.quick else RESULTS) / result
     if options.quick:
         options.runs = quick
     return options
