@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -51,8 +50,6 @@ from biasspark.workflows.write_report import COMMAND
 
 FLAGS = ["--config", "c.toml", "--run-date", "2026-03-31"]
 CANARY = "call me at 555-0100"
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class SparkFailure(Exception):
@@ -476,13 +473,6 @@ class TestProgress:
             now[0] = 100.0
             time.sleep(0.1)
         assert stream.getvalue().endswith("[100.0 s] still b\n")
-
-    @pytest.mark.parametrize(
-        "path", sorted((ROOT / "biasspark" / "workflows").glob("*.py")), ids=lambda path: path.stem
-    )
-    def test_every_job_reminds_of_long_stages(self, path: Path) -> None:
-        text = path.read_text("utf-8")
-        assert ("progress.reminding()" in text or "open_tables(" in text) == bool(re.search(r"\bProgress\(", text))
 
     def test_a_terminal_gets_a_bar(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TERM", "xterm")
