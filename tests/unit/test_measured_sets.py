@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -250,14 +251,18 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     return [trees, slices, crosses, measured.by_target, measured.segments, variances]
 
 
+@cache
 def draw_models() -> list[list[Example]]:
     drawn = [draw_examples(seed, 80, FEATURES, levels=20, baseline=seed == 7) for seed in (5, 6, 7)]
     # Values that no binary fraction holds, whose float sums do depend on order.
     return [[row._replace(score=row.score / 3 + 0.3) for row in rows] for rows in drawn]
 
 
-MODELS = draw_models()
-WHOLE = compute_all(blocks_of(list(map(Ranked, MODELS))), [])
+@cache
+def compute_whole() -> list[Any]:
+    return compute_all(blocks_of(list(map(Ranked, draw_models()))), [])
+
+
 CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
 
 
@@ -271,12 +276,12 @@ CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
 def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
     cuts: tuple[list[float], ...], baseline_edges: list[float], n_tasks: int, seed: Any
 ) -> None:
-    shuffled = [Ranked(seed.sample(rows, len(rows)), edges) for rows, edges in zip(MODELS, cuts, strict=True)]
-    assert compute_all(blocks_of(shuffled, n_tasks), baseline_edges) == WHOLE
+    shuffled = [Ranked(seed.sample(rows, len(rows)), edges) for rows, edges in zip(draw_models(), cuts, strict=True)]
+    assert compute_all(blocks_of(shuffled, n_tasks), baseline_edges) == compute_whole()
 
 
 def test_there_is_something_that_could_change() -> None:
-    trees, slices, crosses, *_ = WHOLE
+    trees, slices, crosses, *_ = compute_whole()
     assert min(len(tree) for tree in trees[:4]) >= 3
     assert all(slices.conditions)
     assert len(crosses) == 3 * (9 + 9 + 9)
