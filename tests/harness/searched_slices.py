@@ -17,7 +17,7 @@ from biasspark.attribution.slice_kernel import BestSlices, Slice, SliceCounts, l
 from biasspark.attribution.slice_search import make_counter
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
-from tests.oracle.grown_trees import Sample
+from tests.harness.grown_trees import Sample
 
 UNIT = 2.0**-30
 """What a value of 1 stands for."""

@@ -21,8 +21,8 @@ from biasspark.features import Feature
 from biasspark.ranking.kernels.exact import dot, join_wide, split_wide
 from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
+from tests.harness.grown_trees import Sample, grow_samples
 from tests.oracle import attribution as oracle
-from tests.oracle.grown_trees import Sample, grow_samples
 
 FEATURES = (
     Feature("x", "x", numeric=True, values=tuple(map(float, range(6))), nullable=True),

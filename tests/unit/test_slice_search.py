@@ -24,9 +24,9 @@ from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking.row_blocks import Blocks
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
+from tests.harness.grown_trees import Sample
+from tests.harness.searched_slices import UNIT, find_slices, judge, search_samples
 from tests.oracle.attribution import Example, round_to_units, target_values
-from tests.oracle.grown_trees import Sample
-from tests.oracle.searched_slices import UNIT, find_slices, judge, search_samples
 from tests.oracle.slices import SearchedRow, search_by_force
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)

@@ -19,8 +19,8 @@ from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
+from tests.harness.grown_trees import Sample, grow_samples, judge
 from tests.oracle.attribution import Example, round_to_units, target_values
-from tests.oracle.grown_trees import Sample, grow_samples, judge
 from tests.oracle.trees import GrowingRow, grow_by_loops
 
 FEATURES = (
