@@ -178,10 +178,6 @@ def find_states(encoding: Encoding, batch: pa.RecordBatch) -> list[list[State]]:
     return found
 
 
-def as_floats(boundaries: Sequence[ArrayLike] | None, encoding: Encoding) -> list[Floats]:
-    return [np.asarray(edges, np.float64) for edges in boundaries or [()] * len(encoding.models)]
-
-
 def rank_batches(
     batches: Sequence[pa.RecordBatch],
     encoding: Encoding,
@@ -189,7 +185,8 @@ def rank_batches(
     edges: Sequence[Floats] = (),
 ) -> Counts:
     """Rank the rows of one task."""
-    return rank(frame_of(batches), encoding, as_floats(boundaries, encoding), edges)
+    float_boundaries = [np.asarray(edges, np.float64) for edges in boundaries or [()] * len(encoding.models)]
+    return rank(frame_of(batches), encoding, float_boundaries, edges)
 
 
 def six_pairs(counts: Counts, identity: int, model: int = 0, part: int = 0) -> tuple[Sums, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from biasspark.config.identities import UNANNOTATED
 from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.page import Document
 from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
+from tests.harness.least_configuration import raised_faults
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
 FUNCTIONS = [name for name in biasspark.__all__ if name[0].islower() and name not in OF_NO_CORPUS]
@@ -165,31 +167,9 @@ def test_a_message_names_a_keyword_and_no_table_of_a_file(name: str) -> None:
         assert not re.search(r"\[[a-z_.]+\] |the line| a table", message)
 
 
-@pytest.mark.parametrize(
-    ("function", "given", "expected"),
-    [
-        ("bias_metrics", {"slices": {5: "true", None: "true"}}, ["slices[5]", "slices[None]"]),
-        ("bias_metrics", {"evidence": True}, ["evidence"]),
-        ("bias_metrics", {"narrow": "yes"}, ["narrow"]),
-        ("model_summary", {"identities": None, "unannotated": "never"}, ["unannotated"]),
-        ("attribution_segments", {"numeric": "age"}, ["numeric"]),
-        ("attribution_segments", {"numeric": ["age"], "targets": []}, ["targets"]),
-    ],
-)
-def test_each_fault_is_named_once(function: str, given: dict[str, Any], expected: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, given))
-    faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
-    assert [caught.value.language.key(fault.path) for fault in faults] == expected
-
-
-def test_a_report_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
-    wrong: tuple[Any, ...] = ("", tmp_path, tmp_path / "none" / "x.html", 3)
-    for out in wrong:
-        with pytest.raises(ConfigError) as caught:
-            biasspark.bias_report(NO_FRAME, **ASKED, out=out, title=None, level=2)  # type: ignore[arg-type]
-        paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
-        assert paths == [("out",), ("title",), ("intervals", "level")]
+def test_a_report_that_cannot_be_written_is_refused_before_any_work() -> None:
+    faults = raised_faults(partial(biasspark.bias_report, NO_FRAME, **ASKED, out="", title=None, level=2))  # type: ignore[arg-type]
+    assert [fault.path for fault in faults] == [("out",), ("title",), ("intervals", "level")]
     with pytest.raises(TypeError, match=r"^path: "):
         Document("title", "page").save(3)  # type: ignore[arg-type]
 

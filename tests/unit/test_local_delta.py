@@ -15,6 +15,7 @@ from biasspark.config import Corpus, parse_config
 from biasspark.corpus.local_files import open_delta
 from biasspark.errors import InputError
 from tests.harness.least_configuration import changed
+from tests.unit.test_delta_log import add_feature
 
 deltalake = pytest.importorskip("deltalake")
 RUN_DATE = date(2026, 1, 15)
@@ -63,11 +64,6 @@ def test_files_that_were_replaced_are_of_an_earlier_version(tmp_path: Path) -> N
     for version in ("2", "first"):
         with pytest.raises(InputError, match="no such version"):
             count(options={"versionAsOf": version})
-
-
-def add_feature(root: Path, name: str) -> None:
-    feature = getattr(deltalake.TableFeatures, name)
-    deltalake.DeltaTable(root).alter.add_feature(feature, allow_protocol_versions_increase=True)
 
 
 def test_tables_whose_files_are_not_their_rows_are_refused(tmp_path: Path) -> None:
