@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from biasspark.config import Gate, parse_config
-from biasspark.errors import ConfigError, Fault
+from biasspark.errors import BiasSparkError, ConfigError, Fault
 
 LEAST: dict[str, Any] = {
     "corpus": {"name": "civil", "path": "/data/civil"},
@@ -38,6 +38,15 @@ def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
     gate = parse_config(changed(gate={"rule": list(rules)}, **tables), Path()).gate
     assert gate is not None
     return gate
+
+
+def raised_fault(error: type[BiasSparkError], act: Callable[..., object], *arguments: Any, **keywords: Any) -> Fault:
+    """Return the one fault with which a call ends."""
+    with pytest.raises(error) as caught:
+        act(*arguments, **keywords)
+    (fault,) = caught.value.faults
+    assert isinstance(fault, Fault)
+    return fault
 
 
 def raised_faults(read: Callable[..., object], *arguments: Any) -> tuple[Fault, ...]:

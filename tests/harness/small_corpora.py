@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
@@ -22,7 +22,7 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey
-from biasspark.errors import BiasSparkError, Fault, InputError
+from biasspark.errors import Fault, InputError
 from biasspark.workflows.corpus_steps import Measurement, measure, survey_for_ranking
 
 RUN_DATE = date(2026, 1, 15)
@@ -157,15 +157,6 @@ def fault_of(spark: SparkSession, path: Path | str, measures: Measures | None = 
     assert SECRET not in str(caught.value)
     (message,) = caught.value.messages
     return message
-
-
-def raised_fault(error: type[BiasSparkError], act: Callable[..., object], *arguments: Any, **keywords: Any) -> Fault:
-    """Return the one fault with which a call ends."""
-    with pytest.raises(error) as caught:
-        act(*arguments, **keywords)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
-    return fault
 
 
 def holds(text: str, *parts: object) -> bool:

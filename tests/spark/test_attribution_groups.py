@@ -20,7 +20,7 @@ from biasspark.corpus.feature_columns import row_columns, survey_values
 from biasspark.errors import InputError, KeyPath
 from biasspark.features import DRAW, write_predicate
 from biasspark.ranking.described_rows import cut_into_bins
-from tests.harness.small_corpora import raised_fault
+from tests.harness.least_configuration import raised_fault
 
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "DECIMAL(20,0)"])

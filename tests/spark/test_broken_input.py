@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
 from biasspark.session import is_embedded
+from tests.harness.least_configuration import raised_fault
 from tests.harness.small_corpora import (
     cell_sizes,
     fault_of,
@@ -24,7 +25,6 @@ from tests.harness.small_corpora import (
     holds,
     measure_corpus,
     measures_of,
-    raised_fault,
     read,
     read_and_rank,
 )

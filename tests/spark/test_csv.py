@@ -19,8 +19,8 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.workflows.corpus_job import Plan, describe_plan
-from tests.harness.least_configuration import changed
-from tests.harness.small_corpora import count_and_reject, measures_of, raised_fault, read
+from tests.harness.least_configuration import changed, raised_fault
+from tests.harness.small_corpora import count_and_reject, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads CSV")
 

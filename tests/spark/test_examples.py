@@ -24,6 +24,7 @@ from biasspark.corpus.values import boolean
 from biasspark.errors import BiasSparkError, InputError
 from biasspark.ranking.engine import count_rows
 from biasspark.ranking.task_rows import TaskRows
+from tests.harness.least_configuration import raised_fault
 from tests.harness.small_corpora import (
     RUN_DATE,
     cell_sizes,
@@ -31,7 +32,6 @@ from tests.harness.small_corpora import (
     examples_of_each,
     measure_corpus,
     measures_of,
-    raised_fault,
 )
 
 NAN, INFINITY = math.nan, math.inf

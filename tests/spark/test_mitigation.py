@@ -18,10 +18,10 @@ from biasspark.errors import Fault, InputError
 from biasspark.mitigation.training_data import generate_comments, read_comments, require_text
 from biasspark.tables.schemas import LABEL_BALANCE
 from biasspark.workflows import mitigation_experiment as job
+from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import RUN_DATE, write_config
 from tests.harness.main_job import run as run_job
 from tests.harness.running_jobs import Done, ask
-from tests.harness.small_corpora import raised_fault
 
 TERMS = ("gay", "muslim", "old", "male")
 IMBALANCED = ("gay", "muslim")

@@ -16,10 +16,10 @@ from biasspark.config import PinnedSkew
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
+from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import untouched, write_config
 from tests.harness.running_jobs import Done, ask
-from tests.harness.small_corpora import raised_fault
 
 N_ROWS = 300
 ASKED: dict[str, Any] = {"identity": "g", "trials": 7, "seed": 3, "models": {"model 0": "score"}, "label": "label"}

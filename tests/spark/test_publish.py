@@ -35,6 +35,7 @@ from biasspark.tables.schemas import (
 )
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
+from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import untouched
 from tests.harness.sample_run import (
     RUN_DATE,
@@ -46,7 +47,6 @@ from tests.harness.sample_run import (
     suite_tables,
     table_rows,
 )
-from tests.harness.small_corpora import raised_fault
 from tests.harness.spark_effort import watch
 from tests.spark.conftest import HOSTILE, Warehouse
 

@@ -14,7 +14,8 @@ from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session.spark_errors import translate_corpus_errors
-from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of, raised_fault
+from tests.harness.least_configuration import raised_fault
+from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:

@@ -26,7 +26,8 @@ from biasspark.corpus.read import count_days, read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
 from biasspark.workflows.corpus_job import describe_no_rows
-from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, raised_fault, read
+from tests.harness.least_configuration import raised_fault
+from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from biasspark.errors import ConfigError, Fault
 from biasspark.tables.lake import DeltaStore, IcebergStore, LakeStore
+from tests.harness.least_configuration import raised_fault
 
 EXTENSIONS = {store.provider: {"spark.sql.extensions": store.extension} for store in (DeltaStore, IcebergStore)}
 
@@ -27,12 +26,7 @@ class FakeSession:
 
 
 def fault_of(store: LakeStore, version: str, settings: dict[str, str]) -> Fault:
-    session: Any = FakeSession(version, settings)
-    with pytest.raises(ConfigError) as caught:
-        store.check(session, [])
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
-    return fault
+    return raised_fault(ConfigError, store.check, FakeSession(version, settings), [])
 
 
 @pytest.mark.parametrize(

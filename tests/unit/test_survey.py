@@ -19,13 +19,8 @@ from biasspark.corpus.survey import (
     order_values,
     quantiles_of,
 )
-from biasspark.errors import Fault, InputError
-
-
-def fault_of(error: InputError) -> Fault:
-    (fault,) = error.faults
-    assert isinstance(fault, Fault)
-    return fault
+from biasspark.errors import InputError
+from tests.harness.least_configuration import raised_fault
 
 
 def test_values_are_in_the_order_of_their_column() -> None:
@@ -35,10 +30,9 @@ def test_values_are_in_the_order_of_their_column() -> None:
 
 def test_a_column_of_too_many_values_is_no_category() -> None:
     assert len(order_values(map(str, range(MAX_VALUES)), "many", numeric=True)) == MAX_VALUES
-    with pytest.raises(InputError) as caught:
-        order_values(map(str, range(MAX_VALUES + 1)), "many", numeric=True)
-    assert fault_of(caught.value).path == ("identities",)
-    assert "'many' has more than 10,000 distinct values" in str(caught.value)
+    fault = raised_fault(InputError, order_values, map(str, range(MAX_VALUES + 1)), "many", numeric=True)
+    assert fault.path == ("identities",)
+    assert all(part in str(fault) for part in ("'many'", "10,000"))
 
 
 def test_boundaries_cut_a_sample_into_equal_parts_and_fewer_where_scores_repeat() -> None:
@@ -53,9 +47,8 @@ def test_boundaries_cut_a_sample_into_equal_parts_and_fewer_where_scores_repeat(
 
 def test_a_range_that_would_not_fit_a_worker_is_refused() -> None:
     assert Survey(2 * MAX_ROWS_A_RANGE, {}, ()).boundaries(2) == []
-    with pytest.raises(InputError) as caught:
-        Survey(2 * MAX_ROWS_A_RANGE + 1, {}, ()).boundaries(2)
-    assert (fault_of(caught.value).path, fault_of(caught.value).value) == (("ranking", "ranges"), 2)
+    fault = raised_fault(InputError, Survey(2 * MAX_ROWS_A_RANGE + 1, {}, ()).boundaries, 2)
+    assert (fault.path, fault.value) == (("ranking", "ranges"), 2)
 
 
 def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_warned_of() -> None:

@@ -14,6 +14,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable, list_missing_models
 from biasspark.errors import Fault, InputError
 from biasspark.text import NUMBER_IN_TEXT
+from tests.harness.least_configuration import raised_fault
 
 MODELS = {"a": "score_a", "b": "score_b"}
 ALLOWED = Rejects(allow_missing_models=True)
@@ -239,10 +240,7 @@ def test_one_identity_that_is_known_is_enough() -> None:
 def test_identities_that_are_all_unknown_end_the_run(
     names: list[str], unreadable: dict[str, int], identities: dict[str, Any], words: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InputError) as caught:
-        check_names(names, set(names), unreadable, **identities)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(InputError, check_names, names, set(names), unreadable, **identities)
     assert fault.path == ("identities",)
     assert holds(fault, *words)
 
@@ -254,10 +252,7 @@ def test_labels_by_length_need_a_length(key: str) -> None:
         text="c" if key == "text" else None, length="c" if key == "length" else None, buckets=(1, 5, 9)
     )
     labels[0, 0] = 7, 3
-    with pytest.raises(InputError) as caught:
-        check_lengths(labels, balance)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    fault = raised_fault(InputError, check_lengths, labels, balance)
     assert (fault.path, fault.value) == (("label_balance", key), "c")
     assert holds(fault, "10 rows", "from 1 to 8")
     check_lengths(labels[:, :1], LabelBalance())
