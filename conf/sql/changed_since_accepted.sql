@@ -8,7 +8,8 @@
 --   X_change        latest - accepted for an AUC, |latest| - |accepted| for a gap (AEG): below 0 is worse for an AUC,
 --                   above 0 for a gap. NULL if either value is.
 --   most_worsened   the largest worsening of any metric; below 0 if all improved.
---   apart           whether the interval of any metric lies entirely on the worse side of the accepted one.
+--   apart           whether the interval of any metric lies entirely on the worse side of the accepted one: for a gap,
+--                   farther from 0, on either side, than both of its ends.
 WITH last_dates AS (
     SELECT corpus, max(run_date) AS run_date FROM latest_bias_metrics GROUP BY corpus
 ),
@@ -52,16 +53,10 @@ beside AS (
         OR coalesce(t.bpsn_auc_high < a.bpsn_auc_low, false)
         OR coalesce(t.bnsp_auc_high < a.bnsp_auc_low, false)
         OR coalesce(
-            CASE
-                WHEN t.negative_aeg >= 0 THEN t.negative_aeg_low > abs(a.negative_aeg_high)
-                ELSE t.negative_aeg_high < -abs(a.negative_aeg_low)
-            END, false
+            greatest(t.negative_aeg_low, -t.negative_aeg_high) > greatest(-a.negative_aeg_low, a.negative_aeg_high), false
         )
         OR coalesce(
-            CASE
-                WHEN t.positive_aeg >= 0 THEN t.positive_aeg_low > abs(a.positive_aeg_high)
-                ELSE t.positive_aeg_high < -abs(a.positive_aeg_low)
-            END, false
+            greatest(t.positive_aeg_low, -t.positive_aeg_high) > greatest(-a.positive_aeg_low, a.positive_aeg_high), false
         ) AS apart
     FROM metrics AS t
     LEFT JOIN accepted AS a

@@ -187,6 +187,21 @@ def test_changes_are_those_since_the_run_that_a_person_accepted(answers: dict[st
     assert [row["apart"] for row in rows[1:]] == [False] * 7
 
 
+@pytest.mark.parametrize(
+    ("accepted", "latest", "apart"), [(-0.2, 0.18, False), (-0.2, 0.24, True), (0.2, -0.18, False), (0, 0.03, True)]
+)
+def test_a_gap_that_changes_its_sign_is_apart_if_it_is_farther_from_0(
+    spark: SparkSession, tmp_path: Path, accepted: float, latest: float, apart: bool
+) -> None:
+    for day, gap in enumerate((accepted, latest)):
+        interval = {"negative_aeg": gap, "negative_aeg_low": gap - 0.01, "negative_aeg_high": gap + 0.01}
+        rows = [metrics_of("new", "all", "gay", 0.9) | interval]
+        add_run(tmp_path, run_of(day, f"r{day}"), rows, {"status": "published" if day else "accepted"})
+    (row,) = ask(spark, tmp_path, "changed_since_accepted")
+    assert row["negative_aeg_change"] == pytest.approx(abs(latest) - abs(accepted), abs=1e-12)
+    assert row["apart"] is apart
+
+
 def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
     add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
     rows = ask(spark, tmp_path, "changed_since_accepted")
