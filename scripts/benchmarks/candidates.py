@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from scripts.benchmarks.cases import GROUPS
 from scripts.benchmarks.corpora import BUILD, ROOT
 from scripts.benchmarks.event_log import log_into, read_tasks
-from scripts.benchmarks.measured_process import Measured, run_measured
+from scripts.benchmarks.measured_process import CandidateError, Measured, run_measured
 from scripts.benchmarks.task import PAIRS, Number, Outcome
 
 MORE_TABLES = (
@@ -76,6 +76,7 @@ class Candidate:
         outcome = _read_outcome(folder)
         if (folder / EVENTS).exists():
             outcome.details["tasks"] = read_tasks(folder / EVENTS)
+        shutil.rmtree(folder)
         return Run(self, measured, outcome)
 
 
@@ -96,8 +97,10 @@ class Run:
 def _read_outcome(folder: Path) -> Outcome:
     if (folder / "outcome.json").exists():
         return Outcome.read(folder / "outcome.json")
-    if not (folder / "warehouse" / "u_statistics").exists():
+    if any(folder.glob("warehouse/attribution_*")):
         return Outcome([])
+    if not (folder / "warehouse" / "u_statistics").exists():
+        raise CandidateError(f"{folder} has no tables, though the job ended with exit code 0.")
     tables = {
         name: ds.dataset(folder / "warehouse" / name, partitioning="hive").to_table().to_pylist()
         for name in ("u_statistics", "bias_metrics")

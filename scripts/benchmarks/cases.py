@@ -17,14 +17,13 @@ from pyspark.sql import Column, DataFrame
 import biasspark
 from biasspark.cli import Progress
 from biasspark.config import parse_config
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
 from biasspark.tables.runs import new_run
 from biasspark.tables.store import open_store
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.measure import JOB, publish_measurement
 from biasspark.workflows.window import find_window, merge_runs
 from scripts.benchmarks.split_identities import SPLIT_NAMES
-from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD
+from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
 
 Case = Callable[[], object]
 Cases = Mapping[str, Case]

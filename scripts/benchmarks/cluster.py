@@ -36,6 +36,14 @@ from scripts.benchmarks.event_log import PLACING, READING
 from scripts.benchmarks.task import positive_int
 
 RESULTS = Path(__file__).parent / "results"
+GROWTH = "civil-100000000-growth.json"
+JOBS = (
+    "civil-1800000-job-pandas-numpy-duckdb.json",
+    "civil-18000000-job-further-numpy-duckdb.json",
+    "civil-100000000-job.json",
+)
+"""The kept benchmarks of growth and of whole jobs, made on one machine."""
+
 SPLIT_MB = 128
 """The part of a file that Spark gives a task to read, by default."""
 
@@ -169,14 +177,14 @@ def schedule(tasks: Sequence[float], slots: int) -> float:
 
 
 def read_jobs() -> dict[int, float]:
-    """Read the seconds of the saved benchmarks of the whole job, by its rows."""
-    saved = [json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*-job*.json"))]
+    """Read the seconds of the kept benchmarks of the whole job, by its rows."""
+    saved = [json.loads((RESULTS / name).read_text("utf-8")) for name in JOBS]
     return {result["corpus"]["rows"]: result["figures"]["job seconds"] for result in saved}
 
 
 def read_costs() -> Costs:
-    """Read the costs from the saved benchmarks of growth and of the job, made on one machine."""
-    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text("utf-8"))
+    """Read the costs from the kept benchmarks."""
+    growth = json.loads((RESULTS / GROWTH).read_text("utf-8"))
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     suite = fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], worker_mb)
     machine = Cluster(executors=1, cores=growth["machine"]["cores_used"], network=1)

@@ -1,4 +1,4 @@
-"""The corpora of a benchmark: made when first needed, and kept under build/bench."""
+"""The corpora of a benchmark: made when first needed, and kept under build/bench until others of the name are made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from biasspark.synthetic.civil import IDENTITY_NAMES
+from scripts.benchmarks.task import IDENTITY_NAMES
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"
@@ -33,7 +33,8 @@ def split_corpus(corpus: Path) -> Path:
     files = (
         f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.resolve().glob("*.parquet"))
     )
-    name = f"split-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
+    rows = describe_corpus(corpus)["rows"]
+    name = f"split-{rows}-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
     return _make_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))
 
 
@@ -58,7 +59,8 @@ def read_once(corpus: Path) -> None:
 def _make_once(folder: Path, *job: str) -> Path:
     if not (folder / "_SUCCESS").exists():
         print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
-        shutil.rmtree(folder, ignore_errors=True)
+        for older in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
+            shutil.rmtree(older)
         folder.parent.mkdir(parents=True, exist_ok=True)
         command: list[str | Path] = [ROOT / "scripts" / "submit", *job, "--out", folder]
         subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)

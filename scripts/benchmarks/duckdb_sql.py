@@ -12,8 +12,18 @@ import os
 
 import duckdb
 
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task, quoted
+from scripts.benchmarks.task import (
+    IDENTITY_NAMES,
+    LABEL,
+    MODELS,
+    PAIRS,
+    THRESHOLD,
+    Outcome,
+    Statistic,
+    list_numbers,
+    parse_task,
+    quoted,
+)
 
 Key = tuple[str, str, str]
 
@@ -29,7 +39,6 @@ FROM (UNPIVOT (FROM known WHERE greatest({quoted(IDENTITY_NAMES)}) >= {THRESHOLD
       ON {quoted(IDENTITY_NAMES)} INTO NAME identity VALUE fraction)
 WHERE fraction >= {THRESHOLD};
 """
-"""Annotators saw all identities of a comment or none, so that one column tells whether a row is known."""
 
 POINTS = """
 CREATE OR REPLACE TEMP TABLE members AS

@@ -15,8 +15,18 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import COLUMNS, LABEL, PAIRS, THRESHOLD, Outcome, Statistic, list_numbers, parse_task
+from scripts.benchmarks.task import (
+    COLUMNS,
+    IDENTITY_NAMES,
+    LABEL,
+    MODELS,
+    PAIRS,
+    THRESHOLD,
+    Outcome,
+    Statistic,
+    list_numbers,
+    parse_task,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,10 +66,7 @@ def measure_corpus(corpus: str) -> Outcome:
 
 
 def read_rows(corpus: str) -> Rows:
-    """Read the corpus a batch at a time; of the annotations keep only the members.
-
-    Annotators saw all identities of a comment or none, so one column says whether a row is annotated.
-    """
+    """Read the corpus a batch at a time; of the annotations keep only the members."""
     positive: list[Flags] = []
     scores: dict[str, list[Floats]] = {model: [] for model in MODELS}
     members: dict[str, list[Ints]] = {name: [] for name in IDENTITY_NAMES}

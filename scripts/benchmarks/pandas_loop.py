@@ -6,8 +6,7 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import COLUMNS, LABEL, THRESHOLD, Number, Outcome, parse_task
+from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, THRESHOLD, Number, Outcome, parse_task
 
 
 def measure_corpus(corpus: str) -> Outcome:

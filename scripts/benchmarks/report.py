@@ -21,12 +21,16 @@ VARIANCE_TOLERANCE = 1e-9
 PEAKS = ("peak_mb", "worker_mb", "java_mb", "heap_mb")
 
 Figures = Mapping[str, float]
+Rounds = Mapping[str, Sequence[float]]
 Runs = Mapping[str, Sequence[Run]]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A ratio of two figures, or one figure, and its limit at this many rows or more."""
+    """A ratio of two figures, or one figure, and its limit at this many rows or more.
+
+    A ratio of times is the median of the ratios by round: both ran in turn, so a slow round slows both.
+    """
 
     text: str
     figure: str
@@ -34,11 +38,14 @@ class Target:
     limit: float
     rows: int
 
-    def value(self, figures: Figures) -> float | None:
-        """Return the ratio; None if a figure was not measured."""
+    def value(self, figures: Figures, rounds: Rounds) -> float | None:
+        """Return the ratio or the figure; None if a figure was not measured."""
         if self.figure not in figures or (self.per and self.per not in figures):
             return None
-        return figures[self.figure] / (figures[self.per] if self.per else 1)
+        if not self.per:
+            return figures[self.figure]
+        values, bases = (rounds.get(name, [figures[name]]) for name in (self.figure, self.per))
+        return statistics.median(value / base for value, base in zip(values, bases, strict=True))
 
 
 TARGETS = (
@@ -73,7 +80,7 @@ TARGETS = (
 
 def summarize(runs: Runs, rows: int) -> dict[str, Any]:
     """Return what is saved of a benchmark as JSON."""
-    figures = list_figures(runs)
+    figures, rounds = list_figures(runs), list_rounds(runs)
     return {
         "candidates": {
             name: {
@@ -93,7 +100,7 @@ def summarize(runs: Runs, rows: int) -> dict[str, Any]:
                 "met": value <= target.limit,
             }
             for target in TARGETS
-            if rows >= target.rows and (value := target.value(figures)) is not None
+            if rows >= target.rows and (value := target.value(figures, rounds)) is not None
         ],
     }
 
@@ -110,6 +117,15 @@ def list_figures(runs: Runs) -> dict[str, float]:
         for case, median in done[0].outcome.details.get("medians", {}).items():
             figures[f"{name}: {case}"] = median
     return figures
+
+
+def list_rounds(runs: Runs) -> dict[str, list[float]]:
+    """Return the times of each round by name; the first of a session, to warm up, does not count."""
+    rounds = {f"{name} seconds": [run.seconds for run in done] for name, done in runs.items()}
+    for name, done in runs.items():
+        for case, seconds in done[0].outcome.details.get("seconds", {}).items():
+            rounds[f"{name}: {case}"] = seconds[1:]
+    return rounds
 
 
 def compare_numbers(name: str, runs: Runs) -> dict[str, Any] | None:
@@ -148,8 +164,10 @@ def _difference(one: Number, two: Number) -> float:
 
 
 def _variance_difference(one: Number, two: Number) -> float:
-    """Return the relative difference of variances, 0 if a candidate has none."""
-    return abs(one.variance / two.variance - 1) if one.variance and two.variance else 0.0
+    """Return the difference relative to the second variance, 0 if a candidate has none."""
+    if one.variance is None or two.variance is None or one.variance == two.variance:
+        return 0.0
+    return abs(one.variance / two.variance - 1) if two.variance else math.inf
 
 
 def format_json(summary: Mapping[str, Any]) -> str:

@@ -110,6 +110,7 @@ def describe_machine() -> dict[str, object]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "load_at_start": round(os.getloadavg()[0], 2),
         "os": platform.platform(),
+        "numpy_disabled_features": os.environ.get("NPY_DISABLE_CPU_FEATURES", ""),
         "java": _first_line(java, "-version"),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
@@ -141,8 +142,8 @@ def main() -> int:
     if arguments.against:
         # A class data archive is of one checkout: without it, both start Java alike.
         os.environ["SPARK_SUBMIT_OPTS"] = f'-Dlog4j2.configurationFile="{ROOT / "conf" / "log4j2.properties"}"'
-    else:
-        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=True)
+    elif not os.environ.get("SPARK_CONF_DIR"):  # a folder on the class path, with which Java uses no archive
+        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=False)
     machine = describe_machine()
     BUILD.mkdir(parents=True, exist_ok=True)
     try:
@@ -156,6 +157,7 @@ def main() -> int:
     head = {"machine": machine, "corpus": corpus, "repeat": setting.repeat, "driver_memory": setting.driver_memory}
     summary: dict[str, Any] = head | summarize(runs, rows)
     names = [] if arguments.only == DEFAULT else arguments.only
+    names = [*names, "against", arguments.against.resolve().name] if arguments.against else names
     out = arguments.out or RESULTS / f"{'-'.join(['civil', str(rows), *names])}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(format_json(summary), encoding="utf-8")

@@ -12,8 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 from biasspark.session import build_session
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
-from scripts.benchmarks.task import LABEL, THRESHOLD
+from scripts.benchmarks.task import IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
 
 PARTS = 10
 SPLIT_NAMES = tuple(f"{name}_{part}" for name in IDENTITY_NAMES for part in range(PARTS))

@@ -1,4 +1,4 @@
-"""The task of every candidate: the bias suite of two models over 24 identities. Standard library only."""
+"""The task of every candidate: the bias suite of two models over 24 identities. Imports no numpy: DuckDB needs none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from biasspark.columns import CELL_PAIRS
-from biasspark.synthetic.civil import IDENTITY_NAMES, MODELS
+from biasspark.synthetic.wording import read_packaged
+
+IDENTITY_NAMES, MODELS = tuple(read_packaged("civil")["identities"]), ("toxicity_1", "toxicity_6")
+"""Annotators saw all identities of a comment or none, so one column says whether a row is annotated."""
 
 LABEL, THRESHOLD = "target", 0.5
 COLUMNS = (LABEL, *MODELS, *IDENTITY_NAMES)

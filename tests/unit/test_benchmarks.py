@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasspark.synthetic import civil
 from scripts.benchmarks.candidates import CANDIDATES, Run, Setting
 from scripts.benchmarks.cases import exponents
 from scripts.benchmarks.cluster import (
+    GROWTH,
+    JOBS,
     RESULTS,
     Cluster,
     Costs,
@@ -24,11 +29,12 @@ from scripts.benchmarks.cluster import (
     read_jobs,
     schedule,
 )
+from scripts.benchmarks.corpora import civil_corpus
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
-from scripts.benchmarks.measured_process import Measured
+from scripts.benchmarks.measured_process import CandidateError, Measured
 from scripts.benchmarks.report import all_agree, format_report, summarize
 from scripts.benchmarks.runner import choose
-from scripts.benchmarks.task import Number, Outcome
+from scripts.benchmarks.task import IDENTITY_NAMES, MODELS, Number, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,7 +87,7 @@ def test_the_documents_have_the_plan_that_kept_benchmarks_give() -> None:
 
 
 def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> None:
-    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text(encoding="utf-8"))
+    growth = json.loads((RESULTS / GROWTH).read_text(encoding="utf-8"))
     costs, alone = read_costs(), Cluster(executors=1, cores=growth["machine"]["cores_used"], network=500)
     kept = read_jobs()
     assert sorted(kept) == [1_800_000, 18_000_000, 100_000_000]
@@ -97,13 +103,12 @@ def test_the_plan_of_the_machine_that_was_measured_is_what_jobs_took_there() -> 
 
 
 def test_the_benchmarks_that_the_plan_takes_together_are_of_one_commit() -> None:
-    paths = [RESULTS / "civil-100000000-growth.json", *RESULTS.glob("*-job*.json")]
-    kept = [json.loads(path.read_text(encoding="utf-8"))["machine"] for path in paths]
+    kept = [json.loads((RESULTS / name).read_text(encoding="utf-8"))["machine"] for name in (GROWTH, *JOBS)]
     assert len({(machine["commit"], machine["cpu"], machine["cores_used"]) for machine in kept}) == 1
 
 
 def test_the_tasks_of_the_suite_are_planned_as_they_were_measured() -> None:
-    growth = json.loads((RESULTS / "civil-100000000-growth.json").read_text(encoding="utf-8"))
+    growth = json.loads((RESULTS / GROWTH).read_text(encoding="utf-8"))
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     found = growth["candidates"]["growth"]["details"]
     suite = fit_costs(found, corpus["bytes"] / corpus["rows"], worker_mb)
@@ -163,8 +168,39 @@ def test_tasks_are_added_up_by_case_and_kind(tmp_path: Path) -> None:
 # ---- candidates
 
 
-def run_of(name: str, seconds: float, *values: float, **details: Any) -> Run:
+def test_the_task_adds_no_numpy_to_the_time_of_a_candidate_without_it() -> None:
+    program = "import sys, scripts.benchmarks.task; assert not {'numpy', 'pyarrow'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    assert (IDENTITY_NAMES, MODELS) == (civil.IDENTITY_NAMES, civil.MODELS)
+
+
+def test_a_job_without_tables_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.benchmarks.candidates.BUILD", tmp_path)
+    nothing = replace(CANDIDATES["job"], start=lambda *_: ["true"])
+    with pytest.raises(CandidateError, match="no tables"):
+        nothing.run(Setting({"": tmp_path}, 1, "1g"), 0)
+
+
+def test_a_corpus_replaces_that_of_older_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.benchmarks.corpora.BUILD", tmp_path)
+    monkeypatch.setattr("scripts.benchmarks.corpora.subprocess.run", lambda command, **_: command[-1].mkdir())
+    monkeypatch.setattr("scripts.benchmarks.corpora.ROOT", tmp_path)
+    (tmp_path / "jobs").mkdir()
+    for name in ("civil-10-0-abc", "civil-100-0-abc", "civil-10-0.75-abc"):
+        (tmp_path / name).mkdir()
+    for code in ("a", "b"):
+        (tmp_path / "jobs" / "make_corpus.py").write_text(code)
+        made = civil_corpus(10, 0.0)
+    kept = {made.name, "civil-100-0-abc", "civil-10-0.75-abc", "jobs"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def run_of(name: str, seconds: float, /, *values: float, **details: Any) -> Run:
     numbers = [Number("m", str(number), "bpsn_auc", value) for number, value in enumerate(values)]
+    return measured_run(name, seconds, numbers, **details)
+
+
+def measured_run(name: str, seconds: float, /, numbers: list[Number], **details: Any) -> Run:
     measured = Measured(seconds, 2 * seconds, 500.0, 100.0, 300.0, 50)
     return Run(CANDIDATES[name], measured, Outcome(numbers, details=details))
 
@@ -189,12 +225,15 @@ def test_the_package_of_another_checkout_is_measured_there(tmp_path: Path) -> No
     assert done.stdout == "the other one\n"
 
 
-def test_targets_are_ratios_of_medians() -> None:
+def test_targets_are_medians_of_the_ratios_by_round() -> None:
+    cases = {"window of 7 runs": [9.0, 10.0, 13.0, 11.0], "rescan": [9.0, 15.0, 21.0, 22.0]}
+    medians = {"window of 7 runs": 11.0, "rescan": 21.0}
     runs = {
         "job": [run_of("job", seconds, 0.5) for seconds in (14.0, 13.0, 20.0)],
         "floor": [run_of("floor", seconds) for seconds in (10.0, 11.0, 9.0)],
-        "pandas": [run_of("pandas", 56.0, 0.5)],
+        "pandas": [run_of("pandas", seconds, 0.5) for seconds in (56.0, 52.0, 60.0)],
         "warm": [run_of("warm", 30.0, medians={"another run": 6.0})],
+        "window": [run_of("window", 11.0, 0.5, seconds=cases, medians=medians)],
     }
     summary = summarize(runs, 1_800_000)
     found = {target["target"]: (target["value"], target["met"]) for target in summary["targets"]}
@@ -202,6 +241,7 @@ def test_targets_are_ratios_of_medians() -> None:
         "job / floor": (1.4, False),
         "job / pandas loop": (0.25, False),
         "another run in a warm session, seconds": (6, False),
+        "window / rescan": (0.619, False),
     }
     assert summarize(runs, 1_000)["targets"] == []
     report = format_report(summary)
@@ -215,7 +255,16 @@ def test_numbers_that_differ_are_a_mismatch() -> None:
             summarize({"job": [run_of("job", 1.0, 0.5, 0.75)], "numpy": [run_of("numpy", 1.0, *values)]}, 1)
         )
 
+    def variances_agree(variance: float | None, of_the_job: float) -> bool:
+        numbers = {"numpy": variance, "job": of_the_job}
+        runs = {name: Number("m", "a", "bpsn_auc", 0.5, variance) for name, variance in numbers.items()}
+        return all_agree(summarize({name: [measured_run(name, 1.0, [number])] for name, number in runs.items()}, 1))
+
     assert agree(0.5, 0.75 + 1e-13)
     assert not agree(0.5, 0.75 + 1e-11)
     assert not agree(0.5)
+    assert not variances_agree(0.0, 1e-5)
+    assert not variances_agree(1e-5, 0.0)
+    assert variances_agree(0.0, 0.0)
+    assert variances_agree(None, 1e-5)
     assert all_agree(summarize({"floor": [run_of("floor", 1.0)]}, 1))
