@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -123,12 +124,15 @@ def _compute(rows: DataFrame, predicates: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def compare(answers: Answers, stored: Answers) -> list[str]:
-    """Return the predicates whose values differ from the stored ones; those that fail on either engine do not count."""
+    """Return the predicates whose values differ from the stored ones, or that are not stored.
+
+    Those that fail on either engine do not count.
+    """
     return [
         f"{of_type}: {text}"
         for of_type, of_predicates in answers.items()
         for text, digest in of_predicates.items()
-        if "error" not in (digest, known := stored[of_type].get(text, "error")) and digest != known
+        if "error" not in (digest, known := stored[of_type].get(text)) and digest != known
     ]
 
 
@@ -149,10 +153,12 @@ def main() -> None:
         options.store.write_text(
             json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
         )
+    differing = []
     if options.compare:
         differing = compare(answers, json.loads(options.compare.read_text(encoding="utf-8")))
         print(*differing, f"{len(differing):,} differ", sep="\n")
     spark.stop()
+    sys.exit(bool(differing))
 
 
 if __name__ == "__main__":

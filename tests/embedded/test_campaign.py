@@ -10,6 +10,7 @@ import pytest
 
 from scripts.dev.campaign_corpora import make_case, write_case
 from scripts.dev.engine_campaign import Engine
+from scripts.dev.predicate_answers import compare
 from tests.harness.submitting import run_python
 
 STORED = Path(__file__).with_name("campaign_answers.json")
@@ -23,7 +24,13 @@ def test_predicates_have_the_values_of_spark() -> None:
     done = run_python(*command, STORED.with_name("predicate_answers.json"))
     n_predicates, *_, differing = done.stdout.splitlines()
     assert int(n_predicates.split()[0].replace(",", "")) > 300, done.stderr
-    assert differing == "0 differ", done.stdout
+    assert (differing, done.returncode) == ("0 differ", 0), done.stdout
+
+
+def test_a_predicate_that_is_not_stored_differs() -> None:
+    answers = {"int": {"c > 0": "1", "c > 1": "2", "c > 2": "3", "c > 3": "error", "c > 4": "5"}}
+    stored = {"int": {"c > 0": "1", "c > 1": "0", "c > 3": "4", "c > 4": "error"}}
+    assert compare(answers, stored) == ["int: c > 1", "int: c > 2"]
 
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
