@@ -44,6 +44,10 @@ class UnavailableError(Exception):
     """An environment that cannot run here: its packages cannot be installed, or there is no Java for it."""
 
 
+class ServerError(Exception):
+    """A Connect server that does not start."""
+
+
 @dataclass(frozen=True)
 class Leg:
     """One environment and one kind of session.
@@ -231,7 +235,7 @@ def wait_until_open(port: int, server: subprocess.Popen[bytes]) -> None:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         if server.poll() is not None or time.monotonic() > deadline:
-            raise UnavailableError("the Connect server does not start")
+            raise ServerError("the Connect server does not start, see server.log")
         time.sleep(0.2)
 
 
@@ -246,15 +250,18 @@ def run(leg: Leg, tests: Sequence[str], first: Path | None) -> Result:
     prepare(leg, date.today())
     query = [str(leg.python), "-c", VERSIONS, *SHOWN]
     installed = json.loads(subprocess.run(query, cwd=folder, capture_output=True, text=True, check=True).stdout)
-    with environment_of(leg, installed["home"], folder / "server.log") as environment:
-        jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "jobs"), leg.engine]
-        call(jobs, environment, folder / "jobs.log")
-        report = folder / "tests.xml"
-        # Warnings are errors in the locked environment only: elsewhere packages warn of the age of others.
-        pytest = ["-m", "pytest", "-W", "default", "-W", "ignore::ResourceWarning"]
-        pytest += ["-m", "not slow" if leg.engine == "spark" else "not (slow or spark or classic)"]
-        pytest += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--engine={leg.engine}", *tests]
-        call([str(leg.python), *pytest], environment, folder / "tests.log")
+    jobs = [str(leg.python), "-m", "scripts.dev.matrix_tables", str(folder / "jobs"), leg.engine]
+    report = folder / "tests.xml"
+    # Warnings are errors in the locked environment only: elsewhere packages warn of the age of others.
+    pytest = [str(leg.python), "-m", "pytest", "-W", "default", "-W", "ignore::ResourceWarning"]
+    pytest += ["-m", "not slow" if leg.engine == "spark" else "not (slow or spark or classic)"]
+    pytest += ["-p", "no:cacheprovider", f"--junitxml={report}", f"--engine={leg.engine}", *tests]
+    try:
+        with environment_of(leg, installed["home"], folder / "server.log") as environment:
+            call(jobs, environment, folder / "jobs.log")
+            call(pytest, environment, folder / "tests.log")
+    except ServerError as error:  # without a report it counts as a failure
+        print(f"{leg.name}: {error}", file=sys.stderr, flush=True)
     tables = compare_tables(folder, first)
     return Result(leg.name, installed["versions"], *count_tests(report), tables, round(time.monotonic() - started))
 

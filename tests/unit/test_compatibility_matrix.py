@@ -55,6 +55,17 @@ def test_tests_are_counted(tmp_path: Path) -> None:
     assert count_tests(tmp_path / "missing.xml") == (0, 1, 0)
 
 
+def test_a_server_that_does_not_start_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "RESULTS", tmp_path)
+    submit = tmp_path / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text("#!/bin/sh\nexit 1\n")
+    submit.chmod(0o755)
+    monkeypatch.setattr(matrix, "VERSIONS", f'print(\'{{"home": "{tmp_path}", "versions": {{}}}}\')')
+    (leg,) = choose(LEGS, ["pinned/server"])
+    assert not matrix.run(leg, [], None).is_good
+
+
 def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     def write(leg: str, **tables: str) -> Path:
         folder = tmp_path / leg / "jobs" / "tables"
