@@ -30,6 +30,17 @@ def test_the_citation_is_of_this_version_and_of_the_five_sources() -> None:
     assert all({"type", "title", "authors"} <= reference.keys() for reference in citation["references"])
 
 
+def settings_of(name: str) -> dict[str, str]:
+    lines = (ROOT / "conf" / name).read_text("utf-8").splitlines()
+    return dict(line.split(maxsplit=1) for line in lines if line.startswith("spark."))
+
+
+@pytest.mark.parametrize("name", ["lake-delta.conf", "lake-iceberg.conf", "openlineage.conf"])
+def test_settings_that_replace_the_defaults_repeat_them(name: str) -> None:
+    defaults = settings_of("spark-defaults.conf")
+    assert settings_of(name) == settings_of(name) | defaults
+
+
 def test_locks_agree() -> None:
     """All are installed into one environment."""
     pinned = [
