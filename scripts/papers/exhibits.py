@@ -14,7 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 PRINTED = "printed"
-ROUNDING = 1e-9
+ROUNDING = 1e-4
+"""Of a unit of the last printed digit: the error of a difference of two doubles."""
 SMALL = 0.001
 
 
@@ -55,7 +56,7 @@ class Cell:
     @property
     def agrees(self) -> bool:
         """Whether the difference is at most one unit of the last printed digit, which may be rounded or cut off."""
-        return self.difference is not None and abs(self.difference) <= 10.0**-self.decimals + ROUNDING
+        return self.difference is not None and abs(self.difference) <= 10.0**-self.decimals * (1 + ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ class Source:
 
 def summarize(cells: Iterable[Cell]) -> str:
     """Return in a sentence how far our values are from those printed; empty if no two can be compared."""
-    compared = [(abs(cell.difference), cell) for cell in cells if cell.difference is not None]
+    printed = [cell for cell in cells if cell.value is not None]
+    compared = [(abs(cell.difference), cell) for cell in printed if cell.difference is not None]
     if not compared:
         return ""
     n_agree = sum(cell.agrees for _, cell in compared)
@@ -156,7 +158,8 @@ def summarize(cells: Iterable[Cell]) -> str:
     sizes = f"median difference {_show_size(median)}, largest {_show_size(largest)} ({cell.row}, {cell.column})"
     if largest < SMALL:
         sizes = f"differences below {SMALL}"
-    return f"{n_agree} of {len(compared)} values within a unit of the last digit; {sizes}."
+    without = f"; {len(printed) - len(compared)} without ours" if len(printed) > len(compared) else ""
+    return f"{n_agree} of {len(compared)} values within a unit of the last digit; {sizes}{without}."
 
 
 def _show_size(difference: float) -> str:

@@ -71,6 +71,7 @@ def test_every_printed_table_that_is_kept_is_compared() -> None:
         ("lower", 0.9, False, ("lower", "0.900", "")),
         ("", 0.5, False, ("", "0.500", "")),
         ("0.25", None, False, ("0.25", "–", "")),
+        ("0.123456789012", 0.123456789112, False, ("0.1234568", "0.1234568", "+0.0000000")),
         ("0.123456789012", 0.123456789013, True, ("0.1234568", "0.1234568", "+0.0000000")),
     ],
 )
@@ -89,6 +90,7 @@ def test_a_summary_names_the_largest_difference() -> None:
         == "1 of 2 values within a unit of the last digit; median difference 0.12, largest 0.25 (b, x)."
     )
     assert summarize(cells[2:]) == ""
+    assert summarize([*cells, Cell("d", "x", "0.50", None)]).endswith("; 1 without ours.")
 
 
 def test_values_stand_by_the_names_of_their_rows_and_columns() -> None:
