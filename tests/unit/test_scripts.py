@@ -111,6 +111,13 @@ def test_an_environment_whose_python_does_not_run_is_left_as_it_is(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
 
 
+def test_scripts_install_one_after_the_other(tmp_path: Path) -> None:
+    install = 'install() { mkdir "$0/installing" && sleep 0.1 && rmdir "$0/installing"; }'
+    command = f'source "{SCRIPTS}/env.sh"; {install}; under_lock install & under_lock install; wait $!'
+    done = subprocess.run(["bash", "-euc", command, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_settings_of_a_user_are_not_changed(tmp_path: Path) -> None:
     (tmp_path / "classes").touch()
     assert java_options(tmp_path, SPARK_CONF_DIR="/etc/spark") == ""
