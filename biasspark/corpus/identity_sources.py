@@ -21,7 +21,9 @@ def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -
     nullable = identities.unannotated == "exclude"
     sources = []
     if identities.columns:
-        sources.append(Source(COLUMNS, "flags", nullable, identities.columns))
+        # An annotation out of its range is unknown, whatever a missing one means.
+        is_nullable = nullable or identities.range is not None
+        sources.append(Source(COLUMNS, "flags", is_nullable, identities.columns))
     for name in identities.categorical:
         named = {value: f"{name}={value}" for value in values[name]}
         sources.append(Source(name, "category", nullable, tuple(named.values()), named))
@@ -42,7 +44,11 @@ def flag_column(name: str, source: Source, identities: Identities, corpus: DataF
         return expression(corpus, identities.predicates[name])
     kind = corpus.schema[name].dataType
     is_member = at_least(name, kind, identities.threshold)
-    return is_member if identities.range is None else F.when(~outside(name, kind, identities.range), is_member)
+    if identities.range is None:
+        return is_member
+    if identities.unannotated == "background":
+        is_member = F.coalesce(is_member, F.lit(False))
+    return F.when(~outside(name, kind, identities.range), is_member)
 
 
 def value_column(source: Source, identities: Identities, corpus: DataFrame) -> Column:

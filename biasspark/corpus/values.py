@@ -7,7 +7,16 @@ from functools import reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
-from pyspark.sql.types import BooleanType, DataType, DoubleType, FloatType, FractionalType, NumericType, StringType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    NumericType,
+    StringType,
+)
 from pyspark.sql.utils import is_remote
 
 from biasspark.expressions.embedded_sql import without_suffix
@@ -31,7 +40,11 @@ def try_cast(name: str, kind: str) -> Column:
 
 def number(name: str, kind: DataType) -> Column:
     """Return a column as DOUBLE: NaN stays NaN, text that is not a number is NULL."""
-    return try_cast(name, "DOUBLE") if isinstance(kind, StringType) else column(name).cast("double")
+    if isinstance(kind, StringType):
+        return try_cast(name, "DOUBLE")
+    # An embedded engine rounds decimals of more than 15 digits twice, but their texts once.
+    is_long = isinstance(kind, DecimalType) and kind.precision > 15 and is_remote()
+    return (column(name).cast("string") if is_long else column(name)).cast("double")
 
 
 def known_number(name: str, kind: DataType) -> Column:

@@ -25,7 +25,7 @@ _OF_NAMES = {
     ),
     "identity without background but NULL": (
         "{have} no background, since no usable row is outside: {names}. Of the suite, only Subgroup AUC has a "
-        'value. Where NULL means outside, set `unannotated = "background"`.'
+        'value. Where NULL means outside, set `unannotated = "background"`. Values out of `range` are unknown.'
     ),
     "slice empty": _NO_ROW,
     "slice of one label": "{have} usable rows of one label alone, so no AUC: {names}. Does a predicate name the label?",

@@ -37,7 +37,7 @@ from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Batches, Kind, Part
 from biasspark.text import show_value
 
-FORMAT = 2
+FORMAT = 3
 """The format of blocks and headers; sketches of different formats do not merge."""
 
 MAX_SKEW = 4

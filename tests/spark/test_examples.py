@@ -75,10 +75,12 @@ LABELS: list[tuple[str, list[Any], dict[str, Any], list[Any]]] = [
     ("FLOAT", [0.1, 0.2, 1.0, NAN], {"positive": [0.1, 1]}, [True, False, True, NO_LABEL]),
     ("STRING", ["0.9", "7", "x"], {"threshold": 0.5, "range": [0, 1]}, [True, OUT_OF_RANGE, NO_LABEL]),
 ]
+DIGITS = [f"0.{n**11 % 10**16:016}" for n in range(1, 60)]
 SCORES: list[tuple[str, list[Any], list[Any]]] = [
     ("INT", [3, -1, None], [3.0, -1.0, "null_score"]),
     ("BIGINT", [2**53, -(2**40)], [2.0**53, -(2.0**40)]),
     ("DECIMAL(20,10)", [Decimal("0.1"), Decimal("-12.5"), None], [0.1, -12.5, "null_score"]),
+    ("DECIMAL(17,16)", [Decimal(text) for text in DIGITS], list(map(float, DIGITS))),
     ("FLOAT", [0.5, 0.1, NAN, -INFINITY], [0.5, float.fromhex("0x1.99999ap-4"), "nan_score", "infinite_score"]),
     ("DOUBLE", [1e308, -5e-324, None, NAN, INFINITY], [1e308, -5e-324, "null_score", "nan_score", "infinite_score"]),
     ("STRING", ["0.1", "-1E-3", " 7 ", ".5"], [0.1, -0.001, 7.0, 0.5]),
@@ -200,6 +202,17 @@ def test_an_annotation_out_of_its_range_leaves_that_identity_unknown(spark: Spar
     assert examples.states == {"u": [True, None, None, None], "v": [False, True, None, True]}
     assert examples.read("annotation") == [0, 1, 1, 1]
     assert examples.labels == [True, True, True, "null_label"]
+
+
+def test_an_annotation_out_of_its_range_is_unknown_also_where_a_missing_one_is_not(spark: SparkSession) -> None:
+    rows = [(True, 0.5, 0.9, 7.0), (True, 0.5, None, 0.2), (True, 0.5, 7.0, None), (True, 0.5, -1.0, 7.0)]
+    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, v DOUBLE")
+    identities = {"columns": ["u", "v"], "range": [0, 1], "unannotated": "background"}
+    examples = examples_of(corpus, measures_of(identities=identities))
+    assert examples.states == {"u": [True, False, None, None], "v": [None, False, False, None]}
+    negative = corpus.withColumns({"y": F.lit(False)})
+    cells = measure_corpus(corpus.union(negative), measures_of(identities=identities)).counts.cells
+    assert cells.T.tolist()[1:] == [[1, 1, 1, 1], [0, 0, 2, 2]]  # inside, then outside, by label
 
 
 def nesting(text: str) -> int:
