@@ -63,7 +63,7 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
             arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
             arrow_csv.ParseOptions(delimiter=corpus.separator, newlines_in_values=True, invalid_row_handler=keep),
             arrow_csv.ConvertOptions(
-                column_types={name: pa.string() for name in names},
+                column_types={name: pa.string() for name in read_header(file, corpus)},
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,

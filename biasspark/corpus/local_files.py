@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -133,7 +134,7 @@ def _read_parquet_folder(
     """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
     where, root, files = corpus.location, folder.root, folder.files
     with ThreadPoolExecutor() as pool:
-        read = list(pool.map(_read_schema, files))
+        read = list(pool.map(partial(_read_schema, where=where), files))
     written: list[pa.Schema] = []
     for file, schema in zip(files, read, strict=True):
         if schema is None:
@@ -276,7 +277,7 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
     return deepest
 
 
-def _read_schema(file: Path) -> pa.Schema | None:
+def _read_schema(file: Path, where: str) -> pa.Schema | None:
     """Return the Arrow schema of a file; None if it is not Parquet."""
     try:
         footer = pq.read_metadata(file)
@@ -285,6 +286,8 @@ def _read_schema(file: Path) -> pa.Schema | None:
         of_arrow = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return None
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"File: {_original(file)}."))
     leaves = map(footer.schema.column, range(footer.num_columns))
     of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
@@ -434,7 +437,7 @@ def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.Reco
 class DeltaCorpus(NamedTuple):
     """The content of a table's log: all columns, the partition columns, and the files.
 
-    Each file has the values of its partition columns as Spark writes them in the names of folders, None for NULL.
+    Each file has the values of its partition columns as texts that Spark casts to them, None for NULL.
     """
 
     schema: pa.Schema
@@ -466,7 +469,7 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
         raise InputError(_table_fault(corpus, "has rows that are deleted by deletion vectors"))
     schema, names = pa.schema(log.schema().to_arrow()), log.metadata().partition_columns
     kinds = {name: schema.field(name).type for name in names}
-    # Python and Spark write these alike.
+    # Spark casts what Python writes for these to the same values.
     plain = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
     if unknown := [f"{name} {kind}" for name, kind in kinds.items() if not any(is_of(kind) for is_of in plain)]:
         raise InputError(_table_fault(corpus, f"has partitions of {', '.join(unknown)}"))

@@ -66,7 +66,7 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
     "INVALID_DELIMITER_VALUE": _BAD_OPTION,
     "CHARSET": _BAD_OPTION,
     "UNSUPPORTED_DATATYPE": "the `schema` names a type that Spark does not have. Correct it",
-    "COLUMN_ALREADY_EXISTS": "two of its columns differ only in case. Spark ignores case. Rename one",
+    "COLUMN_ALREADY_EXISTS": "two of its columns have the same name. Spark ignores case. Rename one",
     "PARQUET_TYPE_ILLEGAL": _UNREADABLE,
     "UNSUPPORTED_TIME_TYPE": _UNREADABLE,
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH": _OTHER_TYPE,

@@ -504,6 +504,27 @@ def test_csv_with_lines_of_other_lengths(tmp_path: Path) -> None:
     assert ask(tmp_path / "warehouse", query) == [(30,)]
 
 
+def test_csv_whose_header_lines_differ_in_case(tmp_path: Path) -> None:
+    lines = [f"00{n},{n % 2},{n / 50},1,{n},a\n" for n in range(8)]
+    header = "id,target,score,male,length,comment_text\n"
+    write_csv(tmp_path, header, *lines[:4])
+    (tmp_path / "corpus" / "y.csv").write_text("".join([header.title(), *lines[4:]]))
+    asked = {"corpus": {"format": "csv"}, "identities": {"columns": ["male"], "categorical": ["id"]}}
+    run_well("measure", *configure(tmp_path, **asked))
+    identities = ask(
+        tmp_path / "warehouse", "SELECT DISTINCT identity FROM bias_metrics WHERE identity LIKE 'id%' ORDER BY ALL"
+    )
+    assert identities == [(f"id=00{n}",) for n in range(8)]
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    rows = pa.table(make_rows())
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(rows.append_column("score", rows["score"]), tmp_path / "corpus/a.parquet")
+    done = run("measure", *configure(tmp_path))
+    assert (done.code, "a.parquet" in done.err) == (3, True), done.err
+
+
 def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
     write_csv(tmp_path, "id,target,score,male,length,comment_text\n", "c,1,0.5,1,5,a\n")
     full = OSError(ENOSPC, "No space left on device")
