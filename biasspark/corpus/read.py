@@ -101,13 +101,15 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date | None, i
     """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
 
     The day of rows without a date is None. Runs one Spark job when called, a scan of the columns of the run date and of
-    the filter. Files are not checked.
+    the filter; `type_columns` may run one more. Files are not checked.
     """
     assert corpus.run_date_column is not None
     if is_embedded(spark):
         rows = read_local_files(spark, corpus)
     else:
         rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
+    if corpus.is_untyped:
+        rows = type_columns(rows, corpus, None)
     is_chosen = expression(rows, corpus.filter) if corpus.filter else F.lit(True)
     day = _day(rows, corpus.run_date_column)
     days = rows.groupBy(F.when(day.between(date(1900, 1, 1), date.max), day).alias("day")).agg(

@@ -168,7 +168,7 @@ def _count_task(batches: Batches, n_numbers: int, n_columns: int) -> Iterator[ra
     for number, counted in enumerate(number_counts):
         yield number, 0, 0, 0, counted.encode()
     for number, counted_texts in enumerate(text_counts, n_numbers):
-        yield number, 0, 0, 0, json.dumps(counted_texts).encode()
+        yield number, 0, 0, 0, json.dumps(dict(counted_texts.most_common(MAX_CATEGORIES + 1))).encode()
     yield n_columns, 0, 0, 0, n_null.tobytes()
 
 

@@ -238,6 +238,13 @@ def test_the_dates_of_a_view_and_none_at_all(spark: SparkSession) -> None:
         assert "15.01" not in str(fault)
 
 
+def test_the_filter_of_a_csv_compares_numbers_on_other_dates_too(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y,age,hours,day\ntrue,10,9,2026-01-10\n")
+    source = corpus_of(path=str(tmp_path), format="csv", run_date_column="day", filter="age > hours")
+    fault = fault_without_rows(spark, source, RUN_DATE)
+    assert (fault.path, "2026-01-10" in str(fault.rule)) == (("corpus", "run_date_column"), True)
+
+
 def test_a_view_without_rows_has_no_fault_of_dates(spark: SparkSession) -> None:
     spark.createDataFrame([], "day STRING").createOrReplaceTempView("nothing")
     fault = fault_without_rows(spark, corpus_of(table="nothing", run_date_column="day", filter="true"), RUN_DATE)

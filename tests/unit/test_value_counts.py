@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,9 @@ def test_of_too_many_values_a_sample_stays(monkeypatch: pytest.MonkeyPatch) -> N
     assert not sampled.add(count([1.0])).is_exact
     assert sampled.counts.sum() == 1000
     assert np.abs(np.diff(sampled.values) - 100).max() <= 1
+
+
+def test_a_task_sends_no_more_texts_than_are_too_many() -> None:
+    batch = pa.record_batch({"value_0": [str(n) for n in range(5000)]})
+    (_, _, _, _, texts), _ = value_counts._count_task(iter([batch]), 0, 1)
+    assert len(json.loads(texts)) == value_counts.MAX_CATEGORIES + 1
