@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from pyspark.sql.types import DataType, IntegralType, StringType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, StringType, StructType
 
 from biasspark.arrays import Ints
 from biasspark.columns import NOT_NUMERIC, ROW_REASONS
@@ -158,7 +158,8 @@ def _label_rule(label: Label, kind: DataType) -> str:
         return f"{column} without a threshold, a label is 0 or 1."
     if label.positive is None and isinstance(kind, StringType):
         return f"{column} without a threshold, a label is true, yes or 1, or false, no or 0."
-    return f"{column} every value but NULL is a label."
+    values = "NULL and NaN" if isinstance(kind, FloatType | DoubleType) else "NULL"
+    return f"{column} every value but {values} is a label."
 
 
 def _label_fix(label: Label, kind: DataType) -> Text:
