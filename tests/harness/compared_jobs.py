@@ -84,16 +84,13 @@ def list_runs(warehouse: Path) -> list[str]:
 def read_pages(warehouse: Path) -> dict[str, list[bytes]]:
     """Return the files of every table, byte for byte, up to the footer.
 
-    In the footer Parquet lists the encodings of a column in an order that differs from one JVM to the next.
+    In the footer Parquet lists the encodings of a column in an order that differs from one JVM to the next. Its length
+    stands in the four bytes before the closing magic ones.
     """
     return {
         table.name: [
-            without_footer(file.read_bytes()) for file in sorted((warehouse / table.name).glob("*/*/*.parquet"))
+            data[: -8 - int.from_bytes(data[-8:-4], "little")]
+            for data in (file.read_bytes() for file in sorted((warehouse / table.name).glob("*/*/*.parquet")))
         ]
         for table in tables_there(warehouse)
     }
-
-
-def without_footer(data: bytes) -> bytes:
-    """Its length stands in the four bytes before the closing magic ones."""
-    return data[: -8 - int.from_bytes(data[-8:-4], "little")]

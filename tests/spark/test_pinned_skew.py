@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,18 +19,16 @@ from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import untouched, write_config
 from tests.harness.running_jobs import Done, ask
+from tests.unit.test_pinned import make_corpus
 
-N_ROWS = 300
+N_ROWS = 160
 ASKED: dict[str, Any] = {"identity": "g", "trials": 7, "seed": 3, "models": {"model 0": "score"}, "label": "label"}
 
 
 def make_rows() -> pd.DataFrame:
     """Scores with many ties, labels, and an identity with another class balance, unknown on some rows."""
-    rng = np.random.default_rng(41)
-    inside = np.where(rng.random(N_ROWS) < 0.1, np.nan, rng.random(N_ROWS) < 0.4)
-    label = rng.random(N_ROWS) < np.where(inside == 1, 0.35, 0.55)
-    score = np.round(rng.normal(label + 0.7 * (inside == 1), 1), 1)
-    return pd.DataFrame({"id": np.arange(N_ROWS), "score": score, "label": label, "g": inside, "h": 1.0 - (score > 0)})
+    score, label, inside = make_corpus()
+    return pd.DataFrame({"id": range(N_ROWS), "score": score, "label": label, "g": inside, "h": 1.0 - (score > 0)})
 
 
 def expect(rows: pd.DataFrame, skew: PinnedSkew, include_subgroup: bool = True) -> dict[str, Any]:
