@@ -21,7 +21,7 @@ from biasspark.tables.runs import new_run
 from biasspark.tables.store import open_store
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.measure import JOB, publish_measurement
-from biasspark.workflows.window import find_window, merge_runs
+from biasspark.workflows.window import SETTINGS, find_window, merge_runs
 from scripts.benchmarks.split_identities import SPLIT_NAMES
 from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
 
@@ -138,9 +138,9 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
         publish_measurement(rows, RunContext(spark, config, store, run, Progress()))
 
     def merge() -> object:
-        size = "spark.sql.execution.arrow.maxRecordsPerBatch"
+        ((size, batch),) = SETTINGS.items()
         before = spark.conf.get(size)
-        spark.conf.set(size, "64")  # as jobs/window_metrics.py sets it
+        spark.conf.set(size, batch)
         window = find_window(spark, store, config, (days[0], days[-1]), allow_missing=False)
         tables = merge_runs(window, config).tables
         spark.conf.set(size, str(before))

@@ -18,8 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = "README.md"
-PAGES = {README: "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "SECURITY.md": "SECURITY.md"}
-PAGES |= {"CHANGELOG.md": "CHANGELOG.md"}
+PAGES = {README: "index.md"} | {name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")}
 EXAMPLES = ROOT / "examples"
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#]+)")
 
