@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -36,13 +35,12 @@ from biasspark.expressions.sql import quote_name
 from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
 from biasspark.tables import spark_schemas
-from biasspark.tables.lake import DeltaStore
+from biasspark.tables.lake import CONSTRAINT, DeltaStore, list_unchecked
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, stored_schema, write_local_file
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.storage_errors import storage_errors
 
-_CONSTRAINT = "delta.constraints."
 _FEATURES = {"appendOnly", "checkConstraints", "invariants"}
 _MAX_RETRIES = 100
 """Retries of a commit that conflicts with another one."""
@@ -64,10 +62,10 @@ class DeltaLog:
         """Return the features and checks of the table that this writer does not support."""
         if (log := self._open()) is None:
             return []
-        checks = {name for name in log.metadata().configuration if name.startswith(_CONSTRAINT)}
+        checks = {name for name in log.metadata().configuration if name.startswith(CONSTRAINT)}
         return sorted(
             list_features(log) - _FEATURES
-            | {name for name in checks if not name.startswith(_CONSTRAINT + spark_schemas.NO_NAN)}
+            | {name for name in checks if not name.startswith(CONSTRAINT + spark_schemas.NO_NAN)}
         )
 
     def prepare(self) -> None:
@@ -88,10 +86,7 @@ class DeltaLog:
         present = {field.name for field in log.schema().fields}
         if new := [column for column in self.table.columns if column.name not in present]:
             log.alter.add_columns(self._schema(new).fields)
-        configuration = log.metadata().configuration
-        checks = " ".join(text for name, text in configuration.items() if name.startswith(_CONSTRAINT))
-        checked = set(re.findall(r"\w+", checks))
-        unchecked = [column for column in self.table.columns if column.name not in checked]
+        unchecked = list_unchecked(self.table, log.metadata().configuration)
         for name, check in spark_schemas.no_nan(unchecked).items():
             log.alter.add_constraint({name: check})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from threading import Lock
 from typing import ClassVar
@@ -36,6 +36,7 @@ _EXTENSIONS = "spark.sql.extensions"
 _CONFIGURED_SPARK = "4.1"
 """The version of Spark in the files conf/lake-*.conf."""
 _NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
+CONSTRAINT = "delta.constraints."
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -123,6 +124,9 @@ class LakeStore(CatalogStore):
             with storage_errors(self.name(table.name), "compacted"):
                 self._optimize(spark, table, before)
 
+    def _read_properties(self, spark: SparkSession, table: Table) -> dict[str, str]:
+        return dict(map(tuple, spark.sql(f"SHOW TBLPROPERTIES {self.name(table.name)}").collect()))
+
     def _runtime_fault(self, spark: SparkSession, missing: str) -> Fault:
         """Return the fault of a session without the runtime of the format, with the flags that add it."""
         version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"
@@ -149,6 +153,13 @@ class LakeStore(CatalogStore):
         return Fault(("output", "catalog"), self.names[0], rule, "Give absolute paths of existing folders.")
 
 
+def list_unchecked(table: Table, properties: Mapping[str, str]) -> list[Column]:
+    """Return the columns that no check in the properties of a Delta table names."""
+    checks = " ".join(text for name, text in properties.items() if name.startswith(CONSTRAINT))
+    checked = set(re.findall(r"\w+", checks))
+    return [column for column in table.columns if column.name not in checked]
+
+
 class DeltaStore(LakeStore):
     """Delta tables of a catalog, which enforce NOT NULL and that no DOUBLE is NaN."""
 
@@ -163,10 +174,10 @@ class DeltaStore(LakeStore):
     }
 
     def _properties(self, table: Table) -> dict[str, str]:
-        return {f"delta.constraints.{name}": check for name, check in no_nan(table.columns).items()}
+        return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table.columns).items()}
 
-    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        added = no_nan(new) if new != table.columns else {}
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
+        added = no_nan(list_unchecked(table, self._read_properties(spark, table)))
         return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
@@ -207,9 +218,11 @@ class IcebergStore(LakeStore):
             "write.metadata.previous-versions-max": "10",
         }
 
-    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:
-        """Set the identifier fields of a new table, unless its key has a DOUBLE, which cannot be one."""
-        if new != table.columns or not table.unique or any(column.type == "DOUBLE" for column in table.key):
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
+        """Set the identifier fields if there are none, unless the key has a DOUBLE, which cannot be one."""
+        if not table.unique or any(column.type == "DOUBLE" for column in table.key):
+            return []
+        if "identifier-fields" in self._read_properties(spark, table):
             return []
         return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
 

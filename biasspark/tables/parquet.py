@@ -39,7 +39,7 @@ from biasspark.files import (
 from biasspark.replaced_files import replace_local_file
 from biasspark.session import analyze, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.runs import RUN_ID_RULE, Run
-from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 from biasspark.tables.spark_schemas import (
     PARTITION,
     column_types,
@@ -468,15 +468,15 @@ class CatalogStore(ParquetStore):
             )
         elif new:
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
-        for clause in self._constraints(table, new):
+        for clause in self._constraints(spark, table):
             spark.sql(f"ALTER TABLE {name} {clause}")
 
     def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - of formats with transactions
         """Return the properties of a new table, including constraints."""
         return {}
 
-    def _constraints(self, table: Table, new: Sequence[Column]) -> list[str]:  # noqa: ARG002 - as above
-        """Return the clauses of ALTER TABLE that enforce the contract for new columns."""
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:  # noqa: ARG002 - as above
+        """Return the clauses of ALTER TABLE that enforce the contract where the table does not yet."""
         return []
 
     def _create_schema(self, spark: SparkSession) -> None:

@@ -235,8 +235,10 @@ def live(spark: SparkSession, store: CatalogStore, *, optimize: bool) -> dict[st
     """Publish two dates, one of them twice and once more in vain; change the table's columns; keep it in order."""
     seen: dict[str, Any] = {}
     store.check(spark, (PINNED_SKEW, BIAS_RUNS))
-    for table in (PINNED_SKEW, BIAS_RUNS):
-        store._prepare(spark, replace(table, values=table.values[:-1]))
+    with patch.object(store, "_constraints", return_value=[]):  # of runs that were killed before they added any
+        for table in (PINNED_SKEW, BIAS_RUNS):
+            store._prepare(spark, replace(table, values=table.values[:-1]))
+            store._prepare(spark, table)
     runs = [
         start_run(run_date=run_date, job=PINNED_SKEW.job)
         for run_date in (RUN_DATE, RUN_DATE, RUN_DATE, RUN_DATE, NEXT_DATE)
