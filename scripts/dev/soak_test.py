@@ -44,7 +44,7 @@ MAX_KILLS = 3
 PUBLISHED = (0, 5)
 """Exit codes: published, and published although the gate failed."""
 SURVIVED = "not killed"
-STAGE = re.compile(r"^\[ *[\d.]+ s\] (\w+)", re.MULTILINE)
+STAGE = re.compile(r"^\[ *[\d.]+ s\] (?:still )?(\w+)", re.MULTILINE)
 COUNTS = (
     "SELECT run_date, run_id, count(*) AS n, sum(hash(t)) AS checksum FROM latest_{} AS t GROUP BY ALL ORDER BY ALL"
 )
