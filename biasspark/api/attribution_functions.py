@@ -375,7 +375,11 @@ def attribution_slices(
     Frame
         The columns of the table ``attribution_slices``, except those of the run.
     """
-    keywords = Keywords(locals() | {"slice_search": {} if slice_search is None else slice_search}, "attribution")
+    keywords = Keywords(
+        locals()
+        | {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()},
+        "attribution",
+    )
     with keywords.name_faults():
         for key in ("max_depth", "min_leaf", "min_gain"):
             if isinstance(tree, Mapping) and key in tree:

@@ -122,7 +122,8 @@ class Attribution(Section):
     )
     """Pairs of models, the baseline second, for trees on the difference."""
     targets: tuple[str, ...] = setting(TARGETS[:1], kinds.list_of(kinds.choice(*TARGETS)))
-    """What trees predict: `auc` (the attribution), `cross_entropy`, `gini`."""
+    """What trees predict: `auc` (the attribution), `cross_entropy`, `gini`. If empty, `tree` only splits rows for
+    slices."""
     link: dict[str, str] = setting({}, Kind("text, or table of text", _read_link))
     """`"logit"` if the scores of all models are log-odds, since losses need probabilities; or model = `"logit"` for
     each model with log-odds."""
@@ -142,7 +143,12 @@ class Attribution(Section):
     def has_losses(self) -> bool:
         """Whether losses are configured, or nothing else is."""
         has_others = self.searches or self.groupings or self.pairs_of or self.write_examples
-        return bool(self.link or self.segments or self.targets != TARGETS[:1] or not has_others)
+        return bool(self.link or self.segments or {*self.targets} - {*TARGETS[:1]} or not has_others)
+
+    @property
+    def grows_trees(self) -> bool:
+        """Whether trees of segments are grown."""
+        return bool(self.tree and (self.targets or self.compare))
 
     @property
     def searches(self) -> bool:
@@ -163,8 +169,9 @@ class Attribution(Section):
             if key in written and not self.features and written.sound("numeric", "categorical"):
                 what = "there is no feature to split on. At least one is required."
                 written[key].complain(what, written.write(numeric=["comment_length"]))
-        if "tree" in written and not (self.targets or self.compare) and written.sound("targets", "compare"):
-            written["targets"].refuse("At least one is required, unless models are compared.")
+        is_used = self.targets or self.compare or self.slice_search
+        if "tree" in written and not is_used and written.sound("targets", "compare", "slice_search"):
+            written["targets"].refuse("At least one is required, unless models are compared or slices are searched.")
         for key, is_default in (("compare", not self.compare), ("targets", self.targets == TARGETS[:1])):
             if not is_default and "tree" not in written:
                 written[key].refuse("Only a tree uses it, and there is none.", "Add tree = {}, or leave it out.")

@@ -78,7 +78,7 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     for name in numeric:
         edges, has_null = counted.numbers["numeric", name].edges.tolist(), counted.has_null["numeric", name]
         features.append(Feature(name, write_number(name, schema[name].dataType), True, tuple(edges), has_null))
-    tree_features, least = features.copy(), attribution.split.min_leaf if attribution.tree else 0
+    tree_features, least = features.copy(), attribution.split.min_leaf if attribution.grows_trees else 0
     for name in categorical:
         counts, has_null = counted.texts["categorical", name], counted.has_null["categorical", name]
         values = tuple(sorted(counts))

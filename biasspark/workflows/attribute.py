@@ -308,7 +308,7 @@ def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
     parts: dict[Table, object] = {
         schemas.LOSS_BY_SEGMENT: True,
         schemas.ATTRIBUTION_CORRELATIONS: True,
-        schemas.ATTRIBUTION_SEGMENTS: attribution.tree,
+        schemas.ATTRIBUTION_SEGMENTS: attribution.grows_trees,
         schemas.ATTRIBUTION_SLICES: attribution.slice_search,
         schemas.PAIR_SEGMENTS: attribution.pairs,
         schemas.NAMED_PAIRS: attribution.pairs_of,
@@ -466,8 +466,8 @@ def plan_attribution(config: Config) -> Plan:
 
 
 def _list_searches(attribution: Attribution) -> Iterator[str]:
-    if attribution.tree:
-        yield f"trees of {', '.join(attribution.targets)}, depth {attribution.tree.max_depth}"
+    if attribution.grows_trees:
+        yield f"trees of {', '.join(attribution.targets)}, depth {attribution.split.max_depth}"
     for new, old in attribution.compare:
         yield f"{new} against {old}"
     if attribution.slice_search:

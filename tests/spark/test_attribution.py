@@ -389,6 +389,15 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
         biasspark.loss_by_segment(frame, id="id", label="y", models=["q"], link=link)
 
 
+def test_the_settings_of_a_tree_split_the_rows_of_slices_without_a_tree(spark: SparkSession) -> None:
+    """A tree would need more rows than there are."""
+    asked: dict[str, Any] = {"id": "id", "models": ["s1"], "label": "target", "numeric": ["age"]}
+    asked |= {"slice_search": {"min_rows": 10}, "tree": {"seed": 2}}
+    with pytest.warns(biasspark.InputWarning, match="distinct values") as caught:
+        assert biasspark.attribution_slices(corpus_of(spark), **asked).count()
+    assert [warning for warning in caught if "min_leaf" in str(warning.message)] == []
+
+
 def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:
     part = {"numeric": ["job", "agee"], "groupings": {"g": "sum(age)"}, "segments": {"s": "age"}, "tree": {}}
     with pytest.raises(InputError) as caught:
