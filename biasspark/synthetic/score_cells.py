@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -197,10 +198,16 @@ class ScoreDistributionsRequest(CellsRequest):
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range."""
         nothing = "distributions: none. A corpus has at least one. Leave the argument out for all eight."
-        wrong = dict.fromkeys(cell.values["shape"] for cell in self.cells if not (cell.n_rows > 0 and cell.sd > 0))
+        rule = "A cell has no rows, a mean outside of 0 to 1, or a standard deviation that is not above 0"
+        wrong = {
+            cell.values["shape"]: f"{rule}. Change them."
+            for cell in self.cells
+            if not (cell.n_rows > 0 and cell.sd > 0 and 0 <= cell.mean <= 1)
+        }
+        n_named = Counter(shape.name for shape in self.distributions)
+        wrong |= {name: "Several have this name. Rename all but one." for name, n in n_named.items() if n > 1}
         return super().list_faults() + ([] if self.distributions else [nothing]) or [
-            f"distributions: {name}. A cell has no rows, or a standard deviation that is not above 0. Change them."
-            for name in wrong
+            f"distributions: {name}. {what}" for name, what in wrong.items()
         ]
 
 

@@ -62,9 +62,11 @@ def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
                 (
                     ScoreDistribution("a", (0.2, 0.6), (0.2, 0.6), background_sd=0.0),
                     ScoreDistribution("b", (0.2, 0.6), (0.2, 0.6), subgroup_positives=1.0),
+                    ScoreDistribution("c", (0.2, 0.6), (-2.0, 0.5)),
+                    *[ScoreDistribution("d", (0.2, 0.6), (0.2, 0.6))] * 2,
                 ),
             ),
-            ["distributions"] * 2,
+            ["distributions"] * 4,
         ),
         (TallAverageShortRequest(-1, 0), ["seed", "rows_per_cell"]),
     ],
