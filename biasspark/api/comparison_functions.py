@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from biasspark.api.frame_kinds import collect_columns, hold, like, spark_rows, warn
+from biasspark.api.frame_kinds import hold, like, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
-from biasspark.api.record_batches import Frame, list_columns, read_once
+from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError

@@ -1,7 +1,7 @@
 """Frames of any kind: the rows of a call as a DataFrame of Spark, and its results as a frame of the original kind.
 
 Rows of other libraries reach the engine as Parquet in a temporary folder, which is several times as fast as sending
-them, and gives each column the type that it has in a file.
+them, and gives each column the type that it has in a file. On a cluster or a server, the driver sends them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import date
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, cast_columns, is_of, is_parquet, is_spark, path_of, read_rows
+from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, path_of, read_rows
 from biasspark.config import Corpus
 from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
@@ -90,14 +90,6 @@ def _is_named(column: str, text: str, values: str) -> bool:
     return any(re.search(*where, re.IGNORECASE) for where in ((f"['`]{name}['`]", text), (rf"\b{name}\b", values)))
 
 
-def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
-    """Return the columns of a schema, in its types, from a small frame. Missing columns are NULL."""
-    if is_spark(df):
-        with describe(df.sparkSession, f"collect the {name}"):
-            return to_arrow(df, schema)
-    return cast_columns(read_rows(df, name).checked().read_all(), schema, name)
-
-
 def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
     """Return the first rows of a frame, with all its columns."""
     if not is_spark(df):
@@ -110,7 +102,7 @@ def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:
 def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
     """Return a function that converts rows, given their schema in Spark, to a frame of the same kind as ``df``."""
     if is_spark(df):
-        return lambda rows, schema: to_frame(df.sparkSession, rows, schema)
+        return lambda rows, schema: to_frame(df.sparkSession, rows, schema).coalesce(1)
     if is_of(df, "pandas"):
         return lambda rows, _: _to_pandas(rows)
     if is_of(df, "polars"):
@@ -119,15 +111,14 @@ def like(df: Frame) -> Callable[[pa.Table, StructType], Frame]:
 
 
 def _to_pandas(rows: pa.Table) -> Frame:
-    """Convert rows to pandas, with nullable integers and booleans. Integers beyond 64 bits stay Python integers."""
+    """Convert rows to pandas, with nullable integers and booleans. Columns beyond 64 bits stay decimal."""
     pd = sys.modules["pandas"]
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            with suppress(pa.ArrowInvalid):
+                rows = rows.set_column(number, field.name, rows[number].cast(pa.int64()))
     nullable = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    frame = rows.to_pandas(types_mapper=nullable.get)
-    for name in [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]:
-        whole = [None if value is None else int(value) for value in rows[name].to_pylist()]
-        fits = all(value is None or abs(value) < 2**63 for value in whole)
-        frame[name] = pd.Series(whole, frame.index, "Int64" if fits else object)
-    return frame
+    return rows.to_pandas(types_mapper=nullable.get)
 
 
 def hold(df: Frame, table: Table, rows: pa.Table) -> Frame:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.types import StructType
 
-from biasspark.api.frame_kinds import collect_columns, find_table, give, like, spark_rows, warn
+from biasspark.api.frame_kinds import find_table, give, like, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, collect_columns
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.config.declaration import broken_text_rule
 from biasspark.corpus.template_scores import template_scores
@@ -187,6 +187,7 @@ def _broken_out_rule(out: object) -> Text:
         return ("It must be a path, not ", type_of(out), ".")
     if not os.fspath(out):
         return "It is empty."
+    out = os.path.expanduser(out)
     if os.path.isdir(out):  # Path.is_dir raises in a folder that may not be read
         return "It is a folder."
     if not os.path.isdir(Path(out).parent):

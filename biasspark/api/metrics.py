@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from biasspark.api.frame_kinds import collect_columns, hold, spark_rows, warn
+from biasspark.api.frame_kinds import hold, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.measured import measure_corpus
-from biasspark.api.record_batches import Frame
+from biasspark.api.record_batches import Frame, collect_columns
 from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
 from biasspark.workflows.corpus_steps import balance_labels, measure, survey_for_ranking

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,10 +38,10 @@ class Rows(NamedTuple):
     batches: pa.RecordBatchReader
     unreadable: dict[str, Fault]
 
-    def checked(self) -> pa.RecordBatchReader:
-        """Return the batches. Raises `InputError` if a column is unreadable."""
-        if self.unreadable:
-            raise InputError(*self.unreadable.values())
+    def checked(self, columns: Collection[str] | None = None) -> pa.RecordBatchReader:
+        """Return the batches. Raises `InputError` if one of the columns, by default of all, is unreadable."""
+        if faults := [fault for name, fault in self.unreadable.items() if columns is None or name in columns]:
+            raise InputError(*faults)
         return self.batches
 
 
@@ -96,8 +96,15 @@ def open_frame(df: Frame, name: str) -> Rows:
     )
 
 
-def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
-    """Return the columns of a schema in its types. Missing columns are NULL."""
+def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
+    """Return the columns of a schema, in its types, from a small frame. Missing columns are NULL."""
+    if is_spark(df):
+        from biasspark.session import describe  # noqa: PLC0415 - only frames of Spark need Spark
+        from biasspark.tables.spark_schemas import to_arrow  # noqa: PLC0415 - only frames of Spark need Spark
+
+        with describe(df.sparkSession, f"collect the {name}"):
+            return to_arrow(df, schema)
+    rows = open_frame(df, name).checked(schema.names).read_all()
     missing = pa.chunked_array([pa.nulls(len(rows))])
     columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
     try:
@@ -110,15 +117,15 @@ def cast_columns(rows: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
 
 def list_columns(df: Frame, name: str) -> list[str]:
     """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
-    names = df.columns if is_spark(df) or is_of(df, "pandas") else open_frame(df, name).checked().schema.names
-    return list(map(str, names))
+    has_names = is_spark(df) or is_of(df, "pandas") or is_of(df, "polars")
+    return list(map(str, df.columns if has_names else open_frame(df, name).batches.schema.names))
 
 
 def read_once(df: Frame, name: str) -> Frame:
     """Return a frame that is read once: an Arrow table of the rows of a stream or of files, any other frame itself."""
     if isinstance(df, pa.Table) or is_spark(df) or is_of(df, "pandas") or is_of(df, "polars"):
         return df
-    return open_frame(df, name).checked().read_all()
+    return open_frame(df, name).batches.read_all()
 
 
 def is_spark(df: Frame) -> bool:
@@ -135,7 +142,7 @@ def path_of(df: str | Path, name: str) -> str:
     """Return a path as text, with the folder of the user for ``~``. Raises `InputError` if it is empty."""
     if not str(df).strip():
         raise InputError(Fault((name,), df, "It must not be empty.", "Name a file or a folder."))
-    return str(Path(df).expanduser()) if str(df).startswith("~") else str(df)
+    return os.path.expanduser(df)
 
 
 def is_of(df: Frame, library: str) -> bool:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.api.frame_kinds import collect_columns, collect_first
+from biasspark.api.frame_kinds import collect_first
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated, check_whole
 from biasspark.api.measured import check_document, measure
-from biasspark.api.record_batches import Frame, list_columns, read_once
+from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
 from biasspark.columns import ALL_ROWS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
@@ -81,7 +81,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
 def metric_table(table: Frame, slice: str = "all") -> Document:
     """Return any table of the public functions as a page that a notebook shows.
 
-    The shown rows are collected on the driver. Their number grows with the identities, not with the corpus.
+    Of a DataFrame of Spark, only the shown rows are collected; any other frame is read whole.
 
     Parameters
     ----------

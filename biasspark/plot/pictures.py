@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from biasspark.api.keywords import Keywords, check_whole
-from biasspark.api.record_batches import Frame, cast_columns, is_spark, list_columns, open_frame, read_once
+from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
 from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.plot.metric_panels import draw_intervals, draw_pinned
-from biasspark.plot.panels import notebook_style
+from biasspark.plot.panels import notebook_style, short_name
 from biasspark.plot.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.cells import is_weak, show_count
@@ -293,7 +293,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
         heat_map = maps[grouping, model]
         down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
         across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
-        titles = (f"{show_visibly(model)} by {show_visibly(grouping)}: AUC", "Share of all wrongly ordered pairs, in %")
+        titles = f"{short_name(model)} by {short_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %"
         lines.append([Grid(titles[0], down, across, heat_map.auc), Grid(titles[1], down, across, heat_map.headroom)])
         n_hidden = max(n_hidden, heat_map.n_hidden)
     sides = "Positives at the left against negatives above. Shares are colored by their square root."
@@ -379,7 +379,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     given: object = level
     if not (isinstance(given, Real) and 0 < float(given) < 1):
         raise rows.error(f"level = {show_value(level)}. It must be a number above 0 and below 1.")
-    asked = rows.filter(pc.field("identity") != OVERALL).names(identities=identities)[0]
+    asked = rows.of_identities().names(identities=identities)[0]
     shares = tabulate_balance(rows.keep(identity=[OVERALL, *asked]), level, config={})
     by_rank = [identity for identity in shares.rows if identity != OVERALL]
     shown = asked if identities is not None else by_rank[:most]
@@ -424,12 +424,7 @@ class _Rows(NamedTuple):
             returned = f"biasspark.{table.name}() returns{' without narrow=True' * (table is schemas.BIAS_METRICS)}"
             raise InputError(f"{caller}: the table lacks {list_first(missing, _MAX_LISTED)}. Give what {returned}.")
         schema = pa.schema([table.arrow_schema.field(column) for column in needed])
-        if is_spark(frame):
-            from biasspark.api.frame_kinds import collect_columns  # noqa: PLC0415 - only frames of Spark need Spark
-
-            rows = cls(collect_columns(frame, schema, caller), caller)
-        else:
-            rows = cls(cast_columns(open_frame(frame, caller).checked().read_all(), schema, caller), caller)
+        rows = cls(collect_columns(frame, schema, caller), caller)
         if not len(rows.table):
             raise rows.error("the table has no row. Give one that has.")
         key = [column for column in table.key_columns if column in needed]
@@ -477,13 +472,16 @@ class _Rows(NamedTuple):
         in_slice = {keyword: None if value is None else values for (keyword, value), values in given}
         return known[0], rows, rows.names(**in_slice)
 
-    def without_pairs(self, identities: Names) -> _Rows:
-        """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
-        is_identity = pc.field("identity") != OVERALL
-        kept = self.filter(is_identity if identities is not None else is_identity & ~pc.field("crossed"))
+    def of_identities(self) -> _Rows:
+        """Return the rows of identities. There must be some."""
+        kept = self.filter(pc.field("identity") != OVERALL)
         if not len(kept.table):
             raise self.error("the table has no identity. Measure some; privacy withholds those with few rows.")
         return kept
+
+    def without_pairs(self, identities: Names) -> _Rows:
+        """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
+        return (self if identities is not None else self.filter(~pc.field("crossed"))).of_identities()
 
     def suite_of(self, given: Frame, metrics: Frame | None = None) -> pa.Table | None:
         """Return the given metrics, or those of a measured corpus."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,7 +13,6 @@ from functools import cache
 from html import escape
 from importlib import resources
 from itertools import product
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -251,9 +251,9 @@ class Document:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file."""
-        if not isinstance(path, str | PathLike):
+        if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path: it must be that of a file, not {describe_type(path)}.")
-        write_out(Path(path), self.html)
+        write_out(Path(os.path.expanduser(path)), self.html)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class LakeStore(CatalogStore):
         if isinstance(rows, pa.Table):
             if not len(rows):
                 return
-            rows = to_frame(spark, rows, spark_schema(table))
+            rows = to_frame(spark, rows, spark_schema(table)).coalesce(1)
         with storage_errors(self.location(table, run), "written"):
             newer = [field for field in spark.table(name).schema if field.name not in table.names]
             nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in newer)

@@ -102,7 +102,7 @@ def write_directory(spark: SparkSession, table: Table, rows: pa.Table | DataFram
     with storage_errors(path, "written"):
         folder = shared_folder(spark, path)
         if isinstance(rows, DataFrame) or folder is None:
-            frame = rows if isinstance(rows, DataFrame) else to_frame(spark, rows, spark_schema(table))
+            frame = rows if isinstance(rows, DataFrame) else to_frame(spark, rows, spark_schema(table)).coalesce(1)
             # Spark Connect knows the mode errorifexists only as error. The ledger marks complete runs, not a file
             # _SUCCESS in each directory.
             writer = frame.drop(*PARTITION).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")

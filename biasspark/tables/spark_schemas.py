@@ -89,7 +89,7 @@ def to_arrow(frame: DataFrame, schema: pa.Schema) -> pa.Table:
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Return rows as a DataFrame in one partition, with the types and comments of a schema."""
+    """Return rows as a DataFrame with the types and comments of a schema."""
     if not len(rows):  # Connect would infer the types
         frame = spark.createDataFrame([], schema)
     elif hasattr(DataFrame, "toArrow"):
@@ -97,7 +97,7 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
     else:  # Spark 3.5
         values = (row.values() for row in to_rows(rows))
         frame = spark.createDataFrame(list(map(tuple, values)), schema)
-    return frame.coalesce(1).to(schema)
+    return frame.to(schema)
 
 
 def required_columns(table: Table) -> set[str]:

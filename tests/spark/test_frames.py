@@ -79,3 +79,12 @@ def test_columns_are_those_of_the_file(spark: SparkSession, tmp_path: Path) -> N
     with spark_rows(rows) as given:
         assert given.dtypes == file.dtypes
         assert given.collect() == file.collect()
+
+
+def test_rows_that_the_driver_sends_are_in_several_partitions(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("biasspark.api.frame_kinds.is_connect", lambda _: True)
+    with spark_rows(odd_frame()) as rows:
+        assert rows.count() == 600
+        assert rows.rdd.getNumPartitions() > 1

@@ -16,6 +16,7 @@ import pytest
 
 import biasspark
 from biasspark.api.keywords import MAIN_KEYS, PATHS, Keywords, RankingEngine, Unannotated
+from biasspark.api.measured import check_document
 from biasspark.config import Identities, Measures
 from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
@@ -167,9 +168,15 @@ def test_a_message_names_a_keyword_and_no_table_of_a_file(name: str) -> None:
         assert not re.search(r"\[[a-z_.]+\] |the line| a table", message)
 
 
-def test_a_report_that_cannot_be_written_is_refused_before_any_work() -> None:
+def test_a_report_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faults = raised_faults(partial(biasspark.bias_report, NO_FRAME, **ASKED, out="", title=None, level=2))  # type: ignore[arg-type]
     assert [fault.path for fault in faults] == [("out",), ("title",), ("intervals", "level")]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    check_document("~/x.html", "title")
+    Document("title", "page").save("~/x.html")
+    assert (tmp_path / "x.html").read_text("utf-8") == "page"
     with pytest.raises(TypeError, match=r"^path: "):
         Document("title", "page").save(3)  # type: ignore[arg-type]
 

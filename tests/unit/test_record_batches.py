@@ -16,9 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
+from biasspark.api.frame_kinds import like
 from biasspark.api.keywords import Keywords
-from biasspark.api.record_batches import list_columns, read_once, read_rows
+from biasspark.api.record_batches import collect_columns, list_columns, read_once, read_rows
 from biasspark.errors import InputError
 from tests.harness.least_configuration import raised_fault
 
@@ -263,3 +265,11 @@ def test_files_are_read_once(tmp_path: Path) -> None:
     file.unlink()
     assert list_columns(rows, "df") == ["a"]
     assert read(rows).to_pylist() == [{"a": 1}]
+
+
+def test_integers_beyond_64_bits_are_given_as_decimals_that_are_read_again() -> None:
+    wide = pa.decimal128(38, 0)
+    sums = pa.table({"n": pa.array([1, None], wide), "squares": pa.array([10**19, None], wide)})
+    given = like(pd.DataFrame())(sums, StructType())
+    assert str(given["n"].dtype) == "Int64"
+    assert collect_columns(given, sums.schema, "df").equals(sums)
