@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from biasspark.plot import panels
 from biasspark.report.attributions import Tree, TreeNode
 from biasspark.report.cells import TableCell, drop_zeros, show_p, show_percent
-from biasspark.text import cut_to_width
+from biasspark.text import cut_to_width, measure_width
 
 
 def _fill_box(
@@ -105,8 +105,8 @@ _WIDTH, _GAP = 236.0, 44.0
 """The width of a node, and the gap to its children, in pixels."""
 _LINE, _VALUE, _PAD = 15.0, 24.0, 8.0
 """The height of a line of text, that of the line with the value, and the space below and between nodes, in pixels."""
-_LETTERS, _MAX_LINES = 38, 5
-"""The letters per line of a rule, and the most lines drawn of it."""
+_LETTERS, _MAX_LINES, _TITLE = 38, 5, 100
+"""The letters per line of a rule, the most lines drawn of it, and the letters of a title."""
 
 
 def draw_trees(trees: Sequence[Tree], notes: Sequence[str]) -> Figure:
@@ -114,7 +114,7 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str]) -> Figure:
     depth = max(node.row["node_id"].bit_length() for tree in trees for node in tree.root.nodes())
     row_heights = [sum(_height(leaf) + _PAD for leaf in tree.root.leaves()) for tree in trees]
     room = panels.Room(left=8, right=8, top=40, bottom=8, down=48)
-    titles = [f"{tree.title} ({tree.best})" for tree in trees]
+    titles = [f"{cut_to_width(tree.title, _TITLE)} ({tree.best})" for tree in trees]
     width = max(depth * (_WIDTH + _GAP) - _GAP, *map(panels.text_width, titles))
     figure, grid = panels.make_grid(row_heights, 1, width, room, notes)
     for [axes], tree, title, height in zip(grid, trees, titles, row_heights, strict=True):
@@ -128,7 +128,8 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str]) -> Figure:
 def _texts(node: TreeNode) -> list[str]:
     """Return the lines below the value of a node: its rule, its rows and what was tested."""
     row = node.row
-    rule = textwrap.wrap(node.rule, _LETTERS, subsequent_indent="  ")
+    widest = max([1, *map(measure_width, node.rule)])  # of its letters
+    rule = textwrap.wrap(node.rule, _LETTERS // widest, subsequent_indent="  ")
     if len(rule) > _MAX_LINES:
         rule = [*rule[: _MAX_LINES - 1], cut_to_width(" ".join(rule[_MAX_LINES - 1 :]), _LETTERS)]
     rows = f"{node.n} rows"

@@ -33,7 +33,7 @@ def draw_intervals(
     row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
     labels = [panels.short_name(name) for names, _ in parts.values() for name in names]
     left = 14 + max(map(panels.text_width, labels), default=0)
-    is_titled, key = any(parts), 0 if notes is None else 24
+    is_titled, key = any(parts), 0 if notes is None else panels.key_height(models)
     gap, right = 19.0, 6.0
     width = (panels.WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
     room = panels.Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
@@ -119,7 +119,8 @@ def draw_pinned(
     slope, widths = math.radians(60), list(map(panels.text_width, labels))
     step = (panels.WIDTH - 60) / len(labels)
     left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
-    room = panels.Room(left, right=6, top=10 if notes is None else 34, bottom=22 + math.sin(slope) * max(widths))
+    top = 10 + (0 if notes is None else panels.key_height(models))
+    room = panels.Room(left, right=6, top=top, bottom=22 + math.sin(slope) * max(widths))
     figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes or ())
     for number, model in enumerate(models):
         model_rows = [row for row in rows if row["model"] == model and row["identity"] in columns]

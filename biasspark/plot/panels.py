@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -60,6 +61,7 @@ LETTER = 6.6
 """The width of a letter in pixels, with a margin, as the reader's browser chooses the font."""
 
 NAME_WIDTH = 36
+_KEY_COLUMNS = 4
 _NOTE_LINE, _NOTE_LETTER = 16, 6.0
 """The height of a line of notes, and the width of its letters, in pixels."""
 
@@ -121,8 +123,13 @@ def write_above(axes: Axes, text: str, pixels: float, *, top: bool = True, **sty
 
 
 def model_style(number: int) -> tuple[str, str]:
-    """Return the color and the marker of a model by its number."""
-    return MODEL_COLORS[number % len(MODEL_COLORS)], MARKERS[number % len(MARKERS)]
+    """Return the color and the marker of a model by its number: 16 distinct pairs."""
+    return MODEL_COLORS[number % 4], MARKERS[(number + number // 4) % 4]
+
+
+def key_height(models: Sequence[str]) -> float:
+    """Return the height of `add_model_key` in pixels."""
+    return 6.0 + 18 * math.ceil(len(models) / _KEY_COLUMNS)
 
 
 def add_model_key(figure: Figure, models: Sequence[str]) -> None:
@@ -130,7 +137,8 @@ def add_model_key(figure: Figure, models: Sequence[str]) -> None:
     styles = map(model_style, range(len(models)))
     marks = [Line2D([], [], color=color, marker=marker, linestyle="", markersize=5) for color, marker in styles]
     names = list(map(short_name, models))
-    figure.legend(marks, names, loc="upper left", ncols=4, frameon=False, fontsize=11, handletextpad=0.1)
+    style: dict[str, Any] = {"frameon": False, "fontsize": 11, "handletextpad": 0.1}
+    figure.legend(marks, names, loc="upper left", ncols=_KEY_COLUMNS, **style)
 
 
 def short_name(name: str, width: int = NAME_WIDTH) -> str:

@@ -79,11 +79,11 @@ def _scale(rows: Rows) -> Scale:
     last = max(rows, key=lambda row: row["bin"])
     half = last["bin_high"] / 2 - last["bin_low"] / 2  # of a width that may pass the largest double
     low = 2 * (last["bin_low"] / 2 - last["bin"] * half)
-    is_probability = abs(low) < half and last["bin_high"] <= 1 + half
-    if is_probability and half:
-        # The last merged bin may extend beyond 1.
+    # The last of the bins that `merge_bins` merged may extend beyond 1, by less than 0.01.
+    if abs(low) < 1e-6 * half and last["bin_high"] < 1.01:
         return Scale(0.0, 1.0, max(math.ceil(1 / (2 * half) - 1e-9), last["bin"] + 1))
-    return Scale(low, last["bin_high"], last["bin"] + 1)
+    margin = 0.0 if half else 0.5  # around scores that are all equal
+    return Scale(low - margin, last["bin_high"] + margin, last["bin"] + 1)
 
 
 def trace_rates(cells: Cells, label: str) -> RateCurve | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -19,11 +20,12 @@ from matplotlib.text import Text
 
 from biasspark import plot
 from biasspark.errors import InputError
-from biasspark.plot.panels import LABEL_COLORS, SOFT, short_name
+from biasspark.plot.panels import LABEL_COLORS, SOFT, model_style, short_name
 from biasspark.report.cells import MINUS, show_number
 from biasspark.report.charts import drawing, write_figure
 from biasspark.report.definitions import SUITE
 from biasspark.tables.schemas import TABLES
+from biasspark.text import measure_width
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report
 
 IDENTITIES = ("gay", "black", "muslim", *HOSTILE)
@@ -416,3 +418,44 @@ def test_crossed_pairs_are_drawn_where_they_are_asked_for() -> None:
     scores = pa.Table.from_pylist(rows + pairs, TABLES["score_histograms"].arrow_schema)
     assert "gay & black" not in texts(plot.histograms(scores, slices="all", most=100))
     assert "gay & black" in texts(plot.histograms(scores, slices="all", identities="gay & black"))
+
+
+def test_sixteen_models_are_told_apart_and_their_key_stays_above_the_panels() -> None:
+    assert len(set(map(model_style, range(16)))) == 16
+    for name, draw in (("bias_metrics", plot.intervals), ("pinned_auc", plot.pinned_auc)):
+        rows = table(name).filter((pc.field("slice") == "all") & (pc.field("model") == MODELS[0])).to_pylist()
+        several = [row | {"model": f"model {number}"} for number in range(9) for row in rows]
+        figure: Any = draw(pa.Table.from_pylist(several, TABLES[name].arrow_schema))
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        (key,) = figure.legends
+        boxes = [axes.get_tightbbox(canvas.get_renderer()) for axes in panels(figure)]
+        assert key.get_window_extent(canvas.get_renderer()).y0 > max(box.y1 for box in boxes if box) - 8
+
+
+def test_columns_that_no_figure_needs_may_have_no_type() -> None:
+    metrics = table("bias_metrics").to_pandas()
+    noted = metrics.assign(note=pd.Series([1, "a"] * len(metrics)).head(len(metrics)))
+    assert texts(plot.intervals(noted)) == texts(plot.intervals(metrics))
+    with pytest.raises(InputError, match="subgroup_auc"):
+        plot.intervals(noted.assign(subgroup_auc=noted["note"]))
+
+
+def test_a_table_without_identities_has_no_label_balance() -> None:
+    rows = table("label_balance")
+    with pytest.raises(InputError, match="no identity"):
+        plot.label_balance(rows.filter(pc.field("identity") == "(overall)"))
+
+
+def test_long_titles_and_wide_rules_stay_within_their_figure() -> None:
+    rows = table("attribution_segments", rule="lang = " + "\u8a9e" * 60)
+    rows = rows.filter((pc.field("model") == MODELS[0]) & (pc.field("baseline_model") == ""))
+    figure = plot.tree(rows.set_column(0, rows.schema.field(0), pa.array(["m" * 400] * len(rows))), slice="all")
+    assert figure.get_size_inches()[0] < 20
+    lines = [text for text in texts(figure) if "\u8a9e" in text]
+    assert lines
+    assert max(map(measure_width, lines)) <= 38
+    crosses = table("auc_crosses").filter(pc.field("model") == MODELS[0])
+    named = crosses.set_column(0, crosses.schema.field(0), pa.array(["m" * 400] * len(crosses)))
+    assert crosses.column_names[0] == "model"
+    assert plot.crosses(named, slice="all").get_size_inches()[0] < 30

@@ -10,8 +10,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from biasspark.config.optional_metrics import divide
 from biasspark.plot.score_panels import PanelKey, Scale, draw_cell, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.attributions import (
     list_correlations,
@@ -27,7 +29,7 @@ from biasspark.report.cells import root_share_color, show_interval, show_number
 from biasspark.report.charts import choose_curves, draw_intervals, draw_pinned, draw_trends
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.page import write_page
-from biasspark.report.report_data import ReportData, choose_thresholds
+from biasspark.report.report_data import ReportData, choose_thresholds, merge_bins
 from tests.fixtures.made_up_report import (
     EMPTY,
     MODELS,
@@ -91,7 +93,7 @@ def test_pinned_auc_stands_with_its_counts_and_the_intervals_of_its_parts(report
     gay, nobody = rows["gay", MODELS[0]], rows[EMPTY, MODELS[0]]
     (suite,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert (gay["cell"].weak, gay["cell"].interval) == (False, "")
-    assert re.search('<bdi>gay</bdi></th><td class="t k0">.{,60}</td><td>60</td><td>50</td>', page)
+    assert re.search('<bdi>gay</bdi></th><td class="t k0 s0">.{,60}</td><td>60</td><td>50</td>', page)
     assert [(cell.interval, weight) for cell, weight in gay["parts"]] == [
         (show_interval(suite[f"{part}_auc_low"], suite[f"{part}_auc_high"]), "0.25")
         for part in ("background", "subgroup", "bpsn", "bnsp")
@@ -157,6 +159,24 @@ def test_scales_of_the_largest_scores_are_finite() -> None:
         scales, _ = read_histograms(rows)
         assert (scales["m"].low, scales["m"].high) == pytest.approx(ends)
         assert not any("inf" in tick for tick in scales["m"].ticks)
+
+
+def scale_of(low: float, high: float, n_bins: int, n_merged: int = 1) -> Scale:
+    """The scale of a model with rows in the first and the last of some equal bins."""
+    edges = divide(low, high, n_bins)
+    keys = {"slice": "all", "identity": "a", "model": "m", "cell": "subgroup_negative", "n_rows": 1}
+    bins = [keys | {"bin": n, "bin_low": edges[n], "bin_high": edges[n + 1]} for n in {0, len(edges) - 2}]
+    rows = merge_bins(pa.Table.from_pylist(bins), n_merged).to_pylist()
+    return read_histograms(rows)[0]["m"]
+
+
+def test_scales_span_0_to_1_for_probabilities_alone() -> None:
+    assert scale_of(-0.04, 1.04, 10)[:2] == pytest.approx((-0.04, 1.04))
+    assert scale_of(0.0, 1.04, 10)[:2] == pytest.approx((0.0, 1.04))
+    assert [scale_of(0.0, 1.0, *bins) for bins in ((10, 1), (101, 2), (250, 3), (10_000, 100))] == [
+        *(Scale(0.0, 1.0, 10), Scale(0.0, 1.0, 51), Scale(0.0, 1.0, 84), Scale(0.0, 1.0, 100))
+    ]
+    assert scale_of(5.0, 5.0, 10) == Scale(4.5, 5.5, 1)
 
 
 def test_small_shares_of_headroom_are_told_apart(report: ReportData) -> None:
