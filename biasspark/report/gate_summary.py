@@ -83,7 +83,7 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         columns.WARN: f"The gate passed with warnings: {n:,} {of_all}",
         columns.INSUFFICIENT: f"Not enough evidence for {n:,} {of_all}",
         columns.PASS: f"The gate passed: {'the only check' if n == 1 else f'all {n:,} checks'}",
-        NO_GATE: "No gate is configured",
+        NO_GATE: f"No {'rule of the gate was evaluated' if report.config.get('gate') else 'gate is configured'}",
     }
     models = [] if outcome == NO_GATE else sorted(by_model, key=str)
     notes, changes = describe_changes(report)
@@ -161,7 +161,8 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     """
     baseline = report.baseline
     if baseline is None:
-        why = "No earlier run on this corpus was accepted" if report.history else "This is the first run on this corpus"
+        first = "This is the first run on this corpus"
+        why = "No earlier run on this corpus was accepted" if report.has_earlier_runs else first
         return [f"{why}, so there is nothing to compare with."], []
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"

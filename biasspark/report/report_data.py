@@ -138,8 +138,8 @@ class ReportData:
         The tables whose files are gone though the ledger lists them, each with the fault.
     runs, configs
         The run of each job, and its configuration.
-    history
-        The runs for earlier dates, oldest first.
+    history, has_earlier_runs
+        The runs for earlier dates that are shown, oldest first, and whether there are any, shown or not.
     baseline, baseline_label
         The run to compare with, if any, and why it was chosen.
     n_identities
@@ -157,6 +157,7 @@ class ReportData:
     runs: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     history: Sequence[PastRun] = ()
+    has_earlier_runs: bool = False
     baseline: PastRun | None = None
     baseline_label: str = ""
     acceptances: Rows = ()

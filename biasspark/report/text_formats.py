@@ -17,13 +17,17 @@ from biasspark.text import show_value, show_visibly
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 """Inline Markdown. An underscore between letters or digits is not markup."""
 
+_BLOCK = re.compile(r"^(\s*\d*)([#+=.)-])(?=[#+=-]*(?:\s|$))")
+"""The beginning of a heading, a rule, or an item of a list."""
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters by which a spreadsheet takes text for a formula."""
 
 
 def escape_markdown(text: str) -> str:
     """Escape text for Markdown, also within a table, and make invisible characters visible."""
-    return _MARKUP.sub(r"\\\g<0>", html.escape(show_visibly(text), quote=False))
+    inline = _MARKUP.sub(r"\\\g<0>", html.escape(show_visibly(text), quote=False))
+    return _BLOCK.sub(r"\1\\\2", inline)
 
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> int:

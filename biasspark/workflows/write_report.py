@@ -114,6 +114,7 @@ def read_report_data(
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
+        has_earlier_runs=bool(report_data.earlier_runs(before, main, 1)),
         baseline=past[baseline["run_id"]] if baseline else None,
         baseline_label=label,
         acceptances=report_data.list_acceptances(ledger),

@@ -31,6 +31,7 @@ from biasspark.report.metric_tables import (
 )
 from biasspark.report.page import RunReport, write_metric_page, write_model_card, write_page
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, filter_tables
+from biasspark.report.text_formats import escape_markdown
 from biasspark.tables.schemas import TABLES
 from tests.fixtures.made_up_report import (
     IMAGE,
@@ -253,6 +254,9 @@ def test_a_run_may_attribute_other_models_and_have_no_identities(report: ReportD
     assert "<bdi>other</bdi>" in page
     assert {*re.findall(r'<section id="(.*?)"', page)} == {"models", "attribution", "source", "definitions"}
     assert "metrics of identities (<code>[identities]</code>)" in page
+    alone = replace(report, tables=tables, history=(), baseline=None, n_identities=0)
+    for text in (read_text(page), write_model_card(alone)):
+        assert [said for said in ("values below", "worst identities", "Every identity") if said in text] == []
 
 
 ALONE = {
@@ -328,6 +332,11 @@ def test_metric_table_stands_alone(report: ReportData) -> None:
     assert "Slice <bdi>short</bdi>: 8 identities" in page
     metrics = pa.Table.from_pylist(report.rows("bias_metrics"), TABLES["bias_metrics"].arrow_schema)
     assert page == metric_table(metrics, "short").html
+    elements = Elements(page).elements
+    targets = {str(attributes["href"])[1:] for _, attributes in elements if attributes.get("href")}
+    assert targets
+    assert targets <= {attributes["id"] for _, attributes in elements if "id" in attributes}
+    assert "rests on too few rows" in read_text(page)
     with pytest.raises(InputError, match="several rows"):
         metric_table(pa.concat_tables([metrics] * 2))
 
@@ -388,6 +397,13 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert "<img" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
     assert len([line for line in tables if "▲" not in line]) == 13
+
+
+@pytest.mark.parametrize("name", ["# new", "1. old", "12) old", "- x", "+ x", "---", "="])
+def test_no_name_begins_a_block_of_markdown(name: str) -> None:
+    escaped = escape_markdown(name)
+    assert (escaped.replace("\\", ""), escaped.count("\\")) == (name, 1)
+    assert [escape_markdown(text) for text in ("0.5", "+0.5", "1", "a-b", "#1")] == ["0.5", "+0.5", "1", "a-b", "#1"]
 
 
 def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:

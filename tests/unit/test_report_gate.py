@@ -100,6 +100,17 @@ def test_alerts_that_are_not_shown_are_counted(report: ReportData) -> None:
     assert ["903 of 903" in gate.decisions[0].sentence, "97" in gate.decisions[1].sentence] == [True, True]
 
 
+def test_a_gate_without_an_alert_is_not_called_missing(report: ReportData) -> None:
+    gate = build_gate_summary(replace(report, run=report.run | {"config": '{"gate": {"alpha": 0.05}}'}))
+    assert (gate.outcome, "configured" in gate.title) == ("no_gate", False)
+
+
+def test_a_run_after_others_is_not_called_the_first(report: ReportData) -> None:
+    hidden = replace(report, history=(), baseline=None)
+    notes = {runs: describe_changes(replace(hidden, has_earlier_runs=runs))[0] for runs in (False, True)}
+    assert [["first run" in note for note in notes[runs]] for runs in (False, True)] == [[True], [False]]
+
+
 def test_rules_go_by_the_size_of_their_violation(report: ReportData) -> None:
     sizes = {"floor 0": 0.01, "floor 1": -0.02, "floor 2": 0.2, "floor 3": None, "floor 4": 0.1}
     alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
