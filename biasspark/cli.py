@@ -102,20 +102,15 @@ def make_parser(
     description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
 ) -> argparse.ArgumentParser:
     """Return a parser with `flags` and those of the session; its help ends with `epilog` and the exit codes."""
-    parser = start_parser(description, epilog, prog)
-    add_flags(parser, flags)
-    return parser
-
-
-def start_parser(description: str | None, epilog: str = "", prog: str | None = None) -> argparse.ArgumentParser:
-    """Return a parser without flags; its help ends with `epilog` and the exit codes."""
-    return _Parser(
+    parser = _Parser(
         prog=prog,
         description=description,
         epilog="\n\n".join(filter(None, (epilog.rstrip(), _CONFIGURATIONS * ("conf/" in epilog), EXIT_CODES))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    add_flags(parser, flags)
+    return parser
 
 
 def add_flags(parser: argparse.ArgumentParser, flags: Iterable[Flag]) -> None:

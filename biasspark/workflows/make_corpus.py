@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, start_parser
+from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, make_parser
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
@@ -55,7 +55,7 @@ CORPORA = {
         (
             _rows("comments"),
             flag("--unannotated", type=float, metavar="SHARE", help=_SHARE, default=0.75),
-            flag("--text", action="store_true", help="add comment_text"),
+            flag("--text", action="store_true", help="add comment_text", default=False),
         ),
     ),
     "shapes": CorpusKind(
@@ -78,12 +78,12 @@ CORPORA = {
         lambda flags: MadlibsRequest(
             flags.rows, flags.seed, read_terms(flags.terms) if flags.terms else IDENTITY_TERMS
         ),
-        (_rows("sentences"), flag("--terms", type=Path, metavar="FILE", help=_TERMS)),
+        (_rows("sentences"), flag("--terms", type=Path, metavar="FILE", help=_TERMS, default=None)),
     ),
     "imbalanced": CorpusKind(
         "comments in which some identity terms are mostly toxic, to train a biased classifier on",
         lambda flags: ImbalancedRequest(flags.rows, flags.seed, harmless=flags.harmless),
-        (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS)),
+        (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS, default=False)),
     ),
 }
 """The kinds of corpora by subcommand."""
@@ -91,7 +91,7 @@ CORPORA = {
 FLAGS = (
     flag("--seed", required=True, type=int, metavar="S", help="a whole number from 0"),
     flag("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI"),
-    flag("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)"),
+    flag("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)", default=None),
 )
 
 EXAMPLES = """\
@@ -104,16 +104,18 @@ examples:
   %(prog)s madlibs --rows 77000 --seed 1 --out build/madlibs
   %(prog)s imbalanced --rows 127820 --seed 1 --out build/imbalanced
 
-All flags follow the name of the corpus, also those of the session, such as --engine: see %(prog)s civil --help.
+The flags of a corpus follow its name: see %(prog)s civil --help.
 """
 
 
 def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser, with one subcommand per kind of corpus."""
-    parser = start_parser(__doc__, EXAMPLES, prog)
+    parser = make_parser(__doc__, EXAMPLES, prog=prog)
     corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     for name, kind in CORPORA.items():
-        add_flags(corpora.add_parser(name, help=kind.help, allow_abbrev=False), (*kind.flags, *FLAGS))
+        # Without defaults, which would replace the flags of the session before the name.
+        flags = corpora.add_parser(name, help=kind.help, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+        add_flags(flags, (*kind.flags, *FLAGS))
     return parser
 
 

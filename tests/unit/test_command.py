@@ -80,9 +80,11 @@ def test_wrong_usage(word: str, flags: list[str], capsys: pytest.CaptureFixture[
     assert word in err.rpartition("error: ")[2]
 
 
-def test_flags_of_the_session_follow_the_name_of_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_of_the_session_precede_or_follow_the_name_of_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["civil", "--rows", "5", "--seed", "1", "--out", "x"]
-    assert make_corpus.COMMAND.parser().parse_args([*flags, "--engine", "spark"]).engine == "spark"
+    for line in ([*flags, "--engine", "spark"], ["--engine", "spark", *flags]):
+        parsed = make_corpus.COMMAND.parser().parse_args(line)
+        assert (parsed.engine, parsed.debug, parsed.text, parsed.files) == ("spark", False, False, None)
     assert command.main(["make-corpus", *flags, "--txet"]) == 2
     assert "--text?" in capsys.readouterr().err
 
