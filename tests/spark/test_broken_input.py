@@ -87,7 +87,7 @@ def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path
 
 def test_columns_that_differ_only_in_case(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({name: [1.0] for name in ("y", "s", "S", "u")}), tmp_path / "a.parquet")
-    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: two of its columns differ only in case.")
+    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: two of its columns have the same name.")
 
 
 # ---- files of another format, and corrupt ones
