@@ -72,13 +72,17 @@ class Outcome:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests a known flag or choice for an unknown one."""
+    """Suggests a known flag or choice for an unknown one; a subcommand refuses unknown flags itself."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         unknown = message.split() if message.startswith("unrecognized arguments") else []
-        subparsers = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        parsers = [self, *(parser for by_name in subparsers for parser in by_name.values())]
-        flags = [flag for parser in parsers for action in parser._actions for flag in action.option_strings]
+        flags = [flag for action in self._actions for flag in action.option_strings]
         meant = [closest_match(word.partition("=")[0], flags) for word in unknown if word.startswith("--")]
         if choice := re.match(r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
             meant = [closest_match(choice[2], re.findall(r"[\w.-]+", choice[3]))]

@@ -104,11 +104,15 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
 
         with describe(df.sparkSession, f"collect the {name}"):
             return to_arrow(df, schema)
-    rows = open_frame(df, name).checked(schema.names).read_all()
+    batches = open_frame(df, name).checked(schema.names)
+    _check_names(batches.schema.names, name)
+    rows = batches.read_all()
     missing = pa.chunked_array([pa.nulls(len(rows))])
     columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
     try:
-        cast = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+        # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
+        plain = [column.cast(_as_in_parquet(column.type, keeps_dictionaries=True), safe=False) for column in columns]
+        cast = [column.cast(kind) for column, kind in zip(plain, schema.types, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         rule = "a column has another type than in the tables of biasspark."
         raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None

@@ -105,15 +105,19 @@ def tree_warnings(roots: Mapping[TreeKey, MeasuredSet]) -> Iterator[str]:
                 "no tree."
             )
     halves = [
-        (key.model, key.slice, "estimates" if train.n else "grows the tree")
+        (_name(key), key.slice, "estimates" if train.n else "grows the tree")
         for key, (train, honest, *_) in roots.items()
         if bool(train.n) != bool(honest.n)
     ]
-    for model, slice_name, half in dict.fromkeys(halves):
+    for name, slice_name, half in dict.fromkeys(halves):
         yield (
-            f"{model}, {slice_name}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
+            f"{name}, {slice_name}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
             "Name an id that differs from row to row, or change `honest_fraction`."
         )
+
+
+def _name(key: TreeKey) -> str:
+    return f"{key.model} against {key.baseline_model}" if key.baseline_model else key.model
 
 
 def few_rows_warnings(
@@ -129,11 +133,11 @@ def few_rows_warnings(
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
 
-    def list_models(roots: Mapping[TreeKey, MeasuredSet], least: int) -> list[str]:
+    def list_names(roots: Mapping[TreeKey, MeasuredSet], least: int) -> list[str]:
         searched = (
             (key, min(train.n, honest.n)) for key, (train, honest, *_) in roots.items() if key.slice == ALL_ROWS
         )
-        return list(dict.fromkeys(key.model for key, n_rows in searched if 0 < n_rows < least))
+        return list(dict.fromkeys(_name(key) for key, n_rows in searched if 0 < n_rows < least))
 
     few_of_pairs = [
         row[MODEL]
@@ -143,8 +147,8 @@ def few_rows_warnings(
         or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
     ]
     for what, names, keys in (
-        ("tree", list_models(trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
-        ("slice_search", list_models(slices, min_rows), f"`min_rows` = {min_rows:,}"),
+        ("tree", list_names(trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
+        ("slice_search", list_names(slices, min_rows), f"`min_rows` = {min_rows:,}"),
         ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
     ):
         if names:

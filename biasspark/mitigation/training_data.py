@@ -158,9 +158,8 @@ def choose_comments(
 
 def drop_repeats(comments: DataFrame, text: str) -> DataFrame:
     """Return one row of each text: of those that differ elsewhere the first by its JSON, whatever the partitions."""
-    row = F.struct(*(column(name) for name in comments.columns if name != text))
-    kept = comments.groupBy(column(text)).agg(F.min_by(row, F.to_json(row)).alias(f"{LABEL}_row"))
-    return kept.select(column(text), f"{LABEL}_row.*")
+    row = F.struct(*map(column, comments.columns))
+    return comments.groupBy(column(text)).agg(F.min_by(row, F.to_json(row)).alias("row")).select("row.*")
 
 
 def generate_comments(spark: SparkSession, balance: pa.Table, mitigation: Mitigation) -> dict[str, DataFrame]:

@@ -39,9 +39,10 @@ def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
     return list(by_date.values())[-n_runs:] if n_runs else []
 
 
-def list_acceptances(ledger: Iterable[Row]) -> list[Row]:
-    """Return the rows by which people accepted runs; for a run that was accepted twice, the last one."""
-    rows = (row for row in ledger if row["job"] == ACCEPT_RUN)
+def list_acceptances(ledger: Sequence[Row]) -> list[Row]:
+    """Return the rows by which people accepted published runs; for a run that was accepted twice, the last one."""
+    run_ids = {row["run_id"] for row in ledger}
+    rows = (row for row in ledger if row["job"] == ACCEPT_RUN and row["accepts_run_id"] in run_ids)
     return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
 
 

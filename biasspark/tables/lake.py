@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from threading import Lock
 from typing import ClassVar
@@ -114,9 +114,9 @@ class LakeStore(CatalogStore):
             f"AND run_id = {quote_string(run.run_id)}"
         )
 
-    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:  # noqa: ARG002 - others look
-        """Return nothing: the format compacts its files itself."""
-        return []
+    def file_sizes(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> list[list[int]]:  # noqa: ARG002 - others look
+        """Return no size: the format compacts its files itself."""
+        return [[] for _ in runs]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """See `PathStore.optimize`: compaction of the format, and expiry of old snapshots."""

@@ -185,10 +185,11 @@ class ParquetStore:
                 if entry.is_folder and (run_id := _RUN_FOLDER.fullmatch(entry.name))
             }
 
-    def file_sizes(self, spark: SparkSession, table: Table, run: Run) -> list[int]:
-        """Return the size in bytes of each file of a run; [] if the format compacts files itself."""
-        entries = list_folder(spark, f"{self._find_folder(spark, table)}/{run.partition}")
-        return [entry.n_bytes for entry in entries if entry.name.endswith(".parquet")]
+    def file_sizes(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> list[list[int]]:
+        """Return for each run the size in bytes of each file; [] if the format compacts files itself."""
+        folder = self._find_folder(spark, table)
+        listed = (list_folder(spark, f"{folder}/{run.partition}") for run in runs)
+        return [[entry.n_bytes for entry in entries if entry.name.endswith(".parquet")] for entries in listed]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Compact a table, and delete files that only readers from before a time use; files of plain Parquet stay."""

@@ -100,9 +100,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     removals, undated = choose_removals(stored, ledger, policy)
     return MaintenancePlan(
         tuple(removals),
-        tuple(
-            run for run in visible if compact and run.run_id not in lost and _is_fragmented(spark, store, run, stored)
-        ),
+        _find_fragmented(spark, store, [run for run in visible if run.run_id not in lost], stored) if compact else (),
         tuple(undated),
         lost,
     )
@@ -138,7 +136,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     for table in filter(to_run(row).wrote, tables_of(run.job)):
         if table.per_row:
             frame = read_frame(spark, store, table, run).select(*table.value_columns)
-            tables[table] = frame.coalesce(_needed_files(store.file_sizes(spark, table, run)))
+            tables[table] = frame.coalesce(_needed_files(*store.file_sizes(spark, table, [run])))
         else:
             tables[table] = read_rows(spark, store, table, [run])[0].select(table.value_columns)
     record = RunRecord(**{name: row[name] for name in RunRecord.__dataclass_fields__})
@@ -158,13 +156,17 @@ def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
             store.optimize(spark, table, policy.now - policy.grace)
 
 
-def _is_fragmented(spark: SparkSession, store: Store, run: Run, stored: StoredRuns) -> bool:
-    sizes = [
-        store.file_sizes(spark, table, run)
-        for table in tables_of(run.job)
-        if table.per_row and (run.run_date, run.run_id) in stored[table.name]
-    ]
-    return any(len(table_sizes) > 2 * _needed_files(table_sizes) for table_sizes in sizes)
+def _find_fragmented(spark: SparkSession, store: Store, runs: Sequence[Run], stored: StoredRuns) -> tuple[Run, ...]:
+    """Return the runs that have more than twice as many files of a table as needed."""
+    fragmented = set()
+    for table in TABLES.values():
+        if table.per_row:
+            written = [run for run in runs if (run.run_date, run.run_id) in stored[table.name]]
+            sizes = store.file_sizes(spark, table, written) if written else []
+            fragmented |= {
+                run for run, files in zip(written, sizes, strict=True) if len(files) > 2 * _needed_files(files)
+            }
+    return tuple(run for run in runs if run in fragmented)
 
 
 def _needed_files(sizes: list[int]) -> int:

@@ -72,6 +72,8 @@ def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date)
 def compare_row(proof: Proof, where: str, table: str, published: Values, expected: Values) -> None:
     """Compare the values that the oracle computes, and count the numbers among them."""
     for name, value in expected.items():
+        if name not in published:
+            raise ProofError(f"{where}: {table} lacks {name}.")
         difference = differ(published[name], value)
         if not difference <= TOLERANCE:
             raise ProofError(f"{where}: {name} is {published[name]}, the oracle says {value}.")

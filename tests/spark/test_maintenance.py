@@ -98,14 +98,14 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     store, table = PathStore(str(tmp_path)), EXAMPLE_ATTRIBUTIONS
     run = publish_examples(spark, store)
     accept(spark, store, run, "known", "Ada")
-    assert len(store.file_sizes(spark, table, run)) > 2
+    assert len(store.file_sizes(spark, table, [run])[0]) > 2
     for policy in (RECENT, EAGER):
         plan = plan_maintenance(spark, store, policy, compact=True)
         assert [fragmented.run_id for fragmented in plan.fragmented] == [run.run_id]
     assert plan_maintenance(spark, store, RECENT, compact=False).fragmented == ()
     before = read_latest(tmp_path, "row_id, score", table=table.name)
     copy = copy_run(spark, store, run)
-    assert len(store.file_sizes(spark, table, copy)) == 1
+    assert len(store.file_sizes(spark, table, [copy])[0]) == 1
     assert read_latest(tmp_path, "row_id, score", table=table.name) == before
     assert plan_maintenance(spark, store, RECENT, compact=True).fragmented == ()
     again = copy_run(spark, store, copy)

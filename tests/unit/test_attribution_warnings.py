@@ -10,14 +10,14 @@ from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
 from biasspark.config import Attribution
 
-KEYS = [TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "auc"), TreeKey("m", "base", "all", "auc")]
+GINI, AUC, COMPARED = TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "auc"), TreeKey("m", "b", "all", "auc")
 
 
-@pytest.mark.parametrize("keys", [KEYS, KEYS[:1], KEYS[2:]])
-def test_each_model_is_warned_about_once(keys: list[TreeKey]) -> None:
+@pytest.mark.parametrize(("keys", "name"), [([GINI, AUC], "m"), ([GINI], "m"), ([COMPARED], "m against b")])
+def test_each_model_is_warned_about_once(keys: list[TreeKey], name: str) -> None:
     for n_train, n_honest, n_halves, n_few in ((90, 60, 0, 1), (150, 0, 1, 0), (900, 900, 0, 0), (0, 0, 0, 0)):
         roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
         assert sum("hash of their id" in text for text in tree_warnings(roots)) == n_halves
         warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
         assert len(warnings) == n_few
-        assert all("`tree` of m:" in text for text in warnings)
+        assert all(f"`tree` of {name}:" in text for text in warnings)

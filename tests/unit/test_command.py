@@ -87,6 +87,8 @@ def test_flags_of_the_session_precede_or_follow_the_name_of_a_corpus(capsys: pyt
         assert (parsed.engine, parsed.debug, parsed.text, parsed.files) == ("spark", False, False, None)
     assert command.main(["make-corpus", *flags, "--txet"]) == 2
     assert "--text?" in capsys.readouterr().err
+    assert command.main(["make-corpus", "shapes", *flags[1:]]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 def test_a_full_disk_elsewhere_is_no_fault_of_the_folder_of_a_demo(

@@ -273,3 +273,13 @@ def test_integers_beyond_64_bits_are_given_as_decimals_that_are_read_again() -> 
     given = like(pd.DataFrame())(sums, StructType())
     assert str(given["n"].dtype) == "Int64"
     assert collect_columns(given, sums.schema, "df").equals(sums)
+
+
+def test_collected_columns_may_be_categories_and_have_one_name_each() -> None:
+    schema = pa.schema([("model", pa.string()), ("note", pa.string())])
+    for texts in (pa.string(), pa.string_view()):  # the latter from Polars
+        model = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.uint32()), pa.array(["a", "b"], texts))
+        rows = collect_columns(pa.table({"model": model, "other": [1, 2]}), schema, "table")
+        assert rows.to_pydict() == {"model": ["a", "b"], "note": [None, None]}
+    twice = pa.table([["a"], ["b"]], names=["model", "Model"])
+    assert "same name" in str(raised_fault(InputError, collect_columns, twice, schema, "table"))
