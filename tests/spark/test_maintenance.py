@@ -128,13 +128,15 @@ def test_a_copy_is_accepted_before_it_is_seen(
     store = PathStore(str(tmp_path))
     run = publish_skew(spark, store, 0.6)
     accept(spark, store, run, "known", "Ada")
+    accepted: list[Any] = []
 
     def publish_accepted(spark: SparkSession, tables: Any, copy: Run, store: Store, record: RunRecord) -> Run:
-        assert find_acceptance(spark, store, copy)
+        accepted.append(find_acceptance(spark, store, copy))
         return publish(spark, tables, copy, store, record)
 
     monkeypatch.setattr(job, "publish", publish_accepted)
     copy_run(spark, store, run)
+    assert [acceptance["accepted_by"] for acceptance in accepted] == ["Ada"]
 
 
 @pytest.mark.spark("the embedded engine writes one file")

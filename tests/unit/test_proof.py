@@ -135,7 +135,7 @@ def test_a_missing_row_is_found(wanted: Tables, corpus: Path, config: Path, tmp_
 
 
 def test_a_number_that_is_not_published_is_no_proof() -> None:
-    with pytest.raises(KeyError, match="auc"):
+    with pytest.raises(ProofError, match="model_summary lacks auc"):
         compare_row(Proof(), "", "model_summary", {"n": 1}, {"n": 1, "auc": 0.5})
 
 

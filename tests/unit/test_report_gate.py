@@ -219,7 +219,7 @@ def test_readers_see_the_latest_run_of_each_job_and_date() -> None:
 
 
 def test_the_last_acceptance_of_a_run_counts() -> None:
-    """That of a copy that was not published is nobody's."""
+    """One of a run that was never published is left out."""
     rows = [accepts("r1", "r7", "second"), accepts("r1", "r6", "first"), ran("r1", 14), accepts("copy", "r8")]
     (acceptance,) = list_acceptances(rows)
     assert (acceptance["accepts_run_id"], acceptance["acceptance_note"]) == ("r1", "second")
