@@ -74,8 +74,8 @@ class Outcome:
 class _Parser(argparse.ArgumentParser):
     """Suggests a known flag or choice for an unknown one; a subcommand refuses unknown flags itself."""
 
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        parsed, unknown = super().parse_known_args(args, namespace)
+    def parse_known_args(self, *arguments: Any, **keywords: Any) -> Any:
+        parsed, unknown = super().parse_known_args(*arguments, **keywords)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown

@@ -29,7 +29,7 @@ def label_balance(
     if length_bins and n_positive[0, -1] > 0:
         planned[:, -1] = [sum(filter(None, bins)) for bins in planned[:, :-1]]
     is_hidden = is_small(n_rows, n_rows[0] - n_rows, privacy)
-    is_hidden[:, :-1] |= _hide_bins(labels.sum(axis=2), privacy)[:, 1:]
+    is_hidden[:, :-1] = _hide_bins(labels.sum(axis=2), privacy)[:, 1:]
     is_plan_hidden = is_hidden.copy()
     is_plan_hidden[:, -1] |= (is_hidden & (n_rows > 0))[:, :-1].any(axis=1)
     hidden, rate, n_identities = is_hidden.ravel(), divide(n_positive, n_rows), len(identities)

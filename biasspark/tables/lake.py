@@ -219,7 +219,7 @@ class IcebergStore(LakeStore):
         }
 
     def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
-        """Set the identifier fields if there are none, unless the key has a DOUBLE, which cannot be one."""
+        """Set the identifier fields where they are not set, unless the key has a DOUBLE, which cannot be one."""
         if not table.unique or any(column.type == "DOUBLE" for column in table.key):
             return []
         if "identifier-fields" in self._read_properties(spark, table):
