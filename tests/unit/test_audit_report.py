@@ -18,15 +18,15 @@ FAULTY = {
 
 
 @pytest.mark.parametrize(
-    ("packages", "said", "is_clean"),
+    ("packages", "parts", "is_clean"),
     [
-        ([CLEAN, SKIPPED], "audited: 1 of 2 ", True),
-        ([SKIPPED, SKIPPED], "not audited: ", True),
-        ([CLEAN, FAULTY], "jinja2 3.1.0: PYSEC-1. Fixed in 3.1.6.\njinja2 3.1.0: PYSEC-2. ", False),
+        ([CLEAN, SKIPPED], ["1 of 2"], True),
+        ([SKIPPED, SKIPPED], ["not audited"], True),
+        ([CLEAN, FAULTY], ["jinja2 3.1.0", "PYSEC-1", "3.1.6", "PYSEC-2"], False),
     ],
     ids=["clean", "unknown to the index", "vulnerable"],
 )
-def test_an_audit_says_what_was_looked_up(packages: list[dict[str, Any]], said: str, is_clean: bool) -> None:
+def test_an_audit_says_what_was_looked_up(packages: list[dict[str, Any]], parts: list[str], is_clean: bool) -> None:
     text, found_clean = describe_audit(packages)
-    assert text.startswith(said)
+    assert [part for part in parts if part not in text] == []
     assert found_clean == is_clean

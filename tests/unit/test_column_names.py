@@ -11,11 +11,9 @@ from biasspark.errors import ABSENT
 def test_columns_are_listed_once() -> None:
     columns = ColumnNames(["id", "Score"])
     first, second = (columns.missing(("models", name), ABSENT, "Missing.", name) for name in ("scores", "x"))
-    assert (first.path, first.rule, first.fix) == (
-        ("models", "scores"),
-        "Missing. It has: id, Score.",
-        "Did you mean 'Score'?",
-    )
+    assert first.path == ("models", "scores")
+    assert "id, Score" in str(first.rule)
+    assert "'Score'" in str(first.fix)
     assert (second.rule, second.fix) == ("Missing.", NAME_ANOTHER)
 
 
@@ -32,7 +30,7 @@ def test_names_that_may_be_data_are_counted_and_suggested_only_if_they_differ_in
     assert "header = false" in str(first.rule)
     assert "secret" not in str(first)
     assert first.fix == ""
-    assert columns.missing(("corpus", "id"), ABSENT, "Missing.", "day").fix == "Did you mean 'Day'?"
+    assert "'Day'" in str(columns.missing(("corpus", "id"), ABSENT, "Missing.", "day").fix)
 
 
 @pytest.mark.parametrize(("separator", "written"), [(";", ";"), (",", ","), ("\t", "\\t"), ("|", "|"), (" ", ";")])

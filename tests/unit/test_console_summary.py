@@ -63,7 +63,7 @@ def test_what_tells_most_comes_first_and_equal_rows_in_the_order_of_the_key() ->
         change("f", 0.04, p_value=0.01),
     ]
     worse, better, *_ = show(rows[::-1])
-    assert worse.startswith("new significantly worse than old:\n")
+    assert "worse" in worse.splitlines()[0]
     assert list(read_rows(worse)) == [
         ("all", "d", "negative_aeg"),
         ("all", "b", "bnsp_auc"),
@@ -74,7 +74,7 @@ def test_what_tells_most_comes_first_and_equal_rows_in_the_order_of_the_key() ->
         ("short", "a", "bpsn_auc"),
         ("all", "a & b", "bpsn_auc"),
     ]
-    assert better.startswith("new significantly better than old:\n")
+    assert "better" in better.splitlines()[0]
     assert list(read_rows(better)) == [("all", "a", "bpsn_auc")]
     assert "more" not in worse + better
 
@@ -85,11 +85,9 @@ def test_each_model_has_as_many_as_another_and_says_how_many_are_left(monkeypatc
     rows += [change("i00", 0.0, "background_auc"), overall(), overall(model="newer")]
     monkeypatch.setattr(console_summary, "MAX_SHOWN", 4)
     *lists, _, everything = show(rows)
-    titles = [paragraph.splitlines()[0] for paragraph in lists]
-    assert titles == [
-        "new significantly worse than old:",
-        "newer significantly worse than old:",
-        "newer significantly better than old:",
+    titles = [paragraph.splitlines()[0].split() for paragraph in lists]
+    assert [(title[0], "worse" in title, title[-1]) for title in titles] == [
+        *(("new", True, "old:"), ("newer", True, "old:"), ("newer", False, "old:"))
     ]
     assert [identity for _, identity, _ in read_rows(lists[0])] == ["i00", "i01", "i02", "i03"]
     assert [paragraph.splitlines()[-1] for paragraph in lists if "more" in paragraph] == ["and 2 more"]
@@ -117,7 +115,7 @@ def test_verdicts_are_counted_beside_the_rows_that_both_models_score() -> None:
 
 def test_names_in_titles_are_written_out() -> None:
     worse, *_ = show([overall(), change("a", 0.01, model="n\x1b[2J")])
-    assert worse.startswith(r"n\x1b[2J significantly worse than old:")
+    assert worse.startswith(r"n\x1b[2J ")
 
 
 Interval = tuple[float | None, float | None, float | None]
@@ -239,10 +237,10 @@ def test_rows_in_no_bucket_are_counted() -> None:
         bucket = {"identity": OVERALL, "bucket": "20-59", "n_rows": n_rows, "length_low": 20, "length_high": 59}
         return show_balance(pa.Table.from_pylist([bucket, whole], LABEL_BALANCE.arrow_schema)).splitlines()[-1]
 
-    assert shown(8_766).startswith("1,234 of 10,000 rows are in no bucket: ")
+    assert shown(8_766).startswith("1,234 of 10,000 rows are ")
     assert "below 20, above 59" in shown(8_766)
-    assert shown(9_999).startswith("1 of 10,000 rows is in no bucket")
-    assert not any("no bucket" in shown(n_rows) for n_rows in (10_000, None))
+    assert shown(9_999).startswith("1 of 10,000 rows is ")
+    assert not any(" of 10,000 " in shown(n_rows) for n_rows in (10_000, None))
 
 
 def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:

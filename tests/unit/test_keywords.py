@@ -185,4 +185,4 @@ def test_an_error_of_the_rows_names_keywords_too() -> None:
     keywords = Keywords(ASKED)
     with pytest.raises(InputError) as caught, keywords.name_faults():
         raise InputError(Fault(("label", "column"), "toxic", "There is no such column.", "Name one that there is."))
-    assert caught.value.messages == ('label = "toxic". There is no such column. Name one that there is.',)
+    assert str(caught.value).startswith('label = "toxic". ')

@@ -73,7 +73,7 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
     assert all(part in str(caught.value) for part in ("2026-01-17, 2026-01-16", '"wi\\"ki"', "warehouse"))
     with pytest.raises(InputError) as caught:
         find_published(SPARK, ledger(), JOB, RUN_DATE, "civil")
-    assert "Run biasspark measure first" in str(caught.value)
+    assert "biasspark measure" in str(caught.value)
     assert "none" not in str(caught.value)
 
 
@@ -144,5 +144,5 @@ def test_a_run_gives_way_to_one_that_came_to_the_ledger_since_it_started() -> No
         {"copied_from_run_id": "a"},
     ):
         refuse_conflict(SPARK, ledger(row("a", 1), row("b", 6, **harmless)), run)
-    with pytest.raises(BiasSparkError, match="r_new is published already"):
+    with pytest.raises(BiasSparkError, match=r"r_new .*already"):
         refuse_conflict(SPARK, ledger(row("r_new", 6)), run)

@@ -71,7 +71,7 @@ def test_tables_whose_files_are_not_their_rows_are_refused(tmp_path: Path) -> No
     add_feature(mapped, "ColumnMapping")
     deltalake.write_deltalake(by_number, pa.table({"id": ["a"], "share": [0.1]}), partition_by=["share"])
     for root, problem in ((mapped, "columnMapping"), (by_number, "partitions of share double")):
-        with pytest.raises(InputError, match=f"has {problem}, which the embedded engine does not read"):
+        with pytest.raises(InputError, match=problem):
             open_delta(corpus_of(root), root)
 
 

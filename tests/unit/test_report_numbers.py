@@ -21,7 +21,7 @@ def test_numbers_have_true_signs_and_digits() -> None:
 
 def test_a_cell_says_why_it_is_empty_and_when_evidence_is_weak(report: ReportData) -> None:
     (row,) = report.rows("bias_metrics", slice="all", identity=EMPTY, model=MODELS[0])
-    assert metric_cell(row, "bnsp_auc").note == "no value: no positives in the identity"
+    assert "no positives" in metric_cell(row, "bnsp_auc").note
     assert metric_cell(row, "bpsn_auc").value is not None
     wide = row | {"bpsn_auc_low": 0.5, "bpsn_auc_high": 0.9}
     assert metric_cell(wide, "bpsn_auc").weak

@@ -221,11 +221,11 @@ def test_a_change_is_tested_by_the_ids_that_both_runs_have() -> None:
 def test_runs_that_are_alike_on_too_few_rows_are_undecided() -> None:
     rows = [by_id("few", 0.8, 0.8, 0, n=30), by_id("many", 0.8, 0.8, 0, n=500), by_id("varied", 0.8, 0.8, n=30)]
     alerts = evaluate(rule_of(max_drop=0.02), *rows)
-    assert {name: (alert.outcome, "rank these rows alike" in alert.message) for name, alert in alerts.items()} == {
+    assert {name: (alert.outcome, "alike" in alert.message) for name, alert in alerts.items()} == {
         "few": (NO_EVIDENCE, True), "many": ("pass", False), "varied": (NO_EVIDENCE, False),
     }  # fmt: skip
     nothing = evaluate(rule_of(max_drop=0.0), rows[0])["few"]  # no number of rows shows that nothing changed
-    assert (nothing.outcome, "rank these rows alike" in nothing.message) == (NO_EVIDENCE, False)
+    assert (nothing.outcome, "alike" in nothing.message) == (NO_EVIDENCE, False)
 
 
 def test_ids_tell_nothing_of_a_bound_on_the_value_nor_of_a_metric_without_one() -> None:
@@ -320,14 +320,14 @@ def test_a_model_without_a_usable_score_fails(bound: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("aucs", "outcome", "words"),
     [
-        ((0.9, 0.91), "pass", "all 2 identities"),
-        ((0.9, 0.8), NO_EVIDENCE, "undecided for 1 of 2 identities (b)"),
-        ((0.9, 0.8, 0.7), "fail", "broken by 1 of 3 identities (c); undecided for 1 of 3 identities (b)"),
-        ((0.6, 0.6, 0.6, 0.6), "fail", "4 of 4 identities (a, b, c, ...)"),
+        ((0.9, 0.91), "pass", ["all 2"]),
+        ((0.9, 0.8), NO_EVIDENCE, ["1 of 2 identities (b)"]),
+        ((0.9, 0.8, 0.7), "fail", ["broken by 1 of 3 identities (c)", "undecided for 1 of 3 identities (b)"]),
+        ((0.6, 0.6, 0.6, 0.6), "fail", ["4 of 4 identities (a, b, c, ...)"]),
     ],
 )
 def test_the_worst_identity_fails_where_any_does_and_passes_where_all_do(
-    aucs: tuple[float, ...], outcome: str, words: str
+    aucs: tuple[float, ...], outcome: str, words: list[str]
 ) -> None:
     rows = [row_of(name, auc) for name, auc in zip("abcd", aucs, strict=False)]
     alerts = evaluate(rule_of(min=0.8, worst=True), *rows)
@@ -335,7 +335,7 @@ def test_the_worst_identity_fails_where_any_does_and_passes_where_all_do(
     rule = rule_of(min=0.8)
     assert {name: replace(alert, rule=rule) for name, alert in alerts.items()} == evaluate(rule, *rows)
     assert (worst.outcome, worst.value) == (outcome, None)
-    assert words in worst.message
+    assert [part for part in words if part not in worst.message] == []
     assert worst.p_violation_adjusted == min(alert.p_violation_adjusted or 0 for alert in alerts.values())
     assert worst.p_compliance_adjusted == max(alert.p_compliance_adjusted or 0 for alert in alerts.values())
 

@@ -40,24 +40,23 @@ def test_a_worker_that_dies_is_no_fault_of_the_input(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "words"),
+    ("message", "parts"),
     [
         (
             'Task 0 failed: java.io.IOException: Cannot run program "/no/python": error=2, No such file or directory',
-            "executors cannot run /no/python",
+            [" /no/python"],
         ),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark",
-            "executors run Python 3.12, and the driver runs 3.11",
+            ["executors run Python 3.12", "driver runs 3.11"],
         ),
-        ("PythonException: \nModuleNotFoundError: No module named 'numpy'\n", "lacks the package numpy"),
+        ("PythonException: \nModuleNotFoundError: No module named 'numpy'\n", [" numpy"]),
     ],
 )
-def test_an_unusable_python_of_executors_is_a_fault_of_the_configuration(message: str, words: str) -> None:
+def test_an_unusable_python_of_executors_is_a_fault_of_the_configuration(message: str, parts: list[str]) -> None:
     error = translate(message)
     assert type(error) is ConfigError
-    assert "PYSPARK_PYTHON" in str(error)
-    assert words in str(error)
+    assert [part for part in ("PYSPARK_PYTHON", *parts) if part not in str(error)] == []
 
 
 def test_an_unknown_error_stays_as_it_is() -> None:
@@ -82,7 +81,8 @@ def test_a_key_of_the_configuration_is_the_path_of_the_fault() -> None:
         raise PySparkException("[PARSE_SYNTAX_ERROR] canary")
     (fault,) = caught.value.faults
     assert isinstance(fault, Fault)
-    assert (fault.path, fault.value, fault.rule) == (("slices", "x"), "a >", "This is not valid Spark SQL.")
+    assert (fault.path, fault.value) == (("slices", "x"), "a >")
+    assert SECRET not in str(fault)
 
 
 # ---- expressions that fail on a value
@@ -96,7 +96,7 @@ def test_an_error_that_an_expression_raises_is_known_in_spark_3_5_by_its_frame(v
     where = f"\n\tat org.apache.spark.sql.catalyst.expressions.{frame}"
     error = translate(f"Task 0 failed 1 times: java.lang.RuntimeException{value}{where}\n\tat org.apache.spark.x")
     assert type(error) is ExpressionFault
-    assert "an error is raised" in str(error)
+    assert "raised" in str(error)
     assert type(translate(f"java.lang.RuntimeException{value}\n\tat org.apache.spark.x{where}")) is PySparkException
 
 
@@ -145,7 +145,7 @@ def test_a_value_that_looks_like_a_denied_path_is_none() -> None:
 
 # ---- files, formats and catalogs
 
-OTHER_TYPE = "another type in one file than in others"
+OTHER_TYPE = "another type"
 
 
 @pytest.mark.parametrize(
@@ -155,48 +155,45 @@ OTHER_TYPE = "another type in one file than in others"
         (
             "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/x/a.csv. SQLSTATE: KD001\nCaused by:"
             " [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [canary].",
-            ["a record does not fit the table"],
+            ["record"],
         ),
         # Spark 3.5 has no conditions for files
         (
             "org.apache.spark.SparkException: Encountered error while reading file file:///x/a.parquet. Details:\n"
             "Caused by: ParquetDecodingException: could not verify page integrity",
-            ["a file cannot be read", "File: /x/a.parquet."],
+            ["cannot be read", " /x/a.parquet."],
         ),
         (
             "org.apache.spark.SparkException: Parquet column cannot be converted in file hdfs://h/x/a.parquet. Column: "
             "[score], Expected: double, Found: BINARY.",
-            [OTHER_TYPE, "Column: score, BINARY for double. File: hdfs://h/x/a.parquet."],
+            [OTHER_TYPE, " score, BINARY for double.", " hdfs://h/x/a.parquet."],
         ),
         (
             'SparkException: [CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"STRUCT<id: BIGINT NOT '
             'NULL, n: STRUCT<a: INT>, `s, é`: DOUBLE, t: INT, u: INT>"\nSchema that cannot be merged with the initial '
             'schema:\n"STRUCT<id: BIGINT, n: STRUCT<a: INT>, `s, é`: STRING, u: DATE>". SQLSTATE: 42KD9\n\tat org.x',
-            [OTHER_TYPE, "Column: `s, é`, STRING for DOUBLE. Column: u, DATE for INT."],
+            [OTHER_TYPE, " `s, é`, STRING for DOUBLE.", " u, DATE for INT."],
         ),
         (
             "org.apache.spark.sql.AnalysisException: Illegal Parquet type: INT64 (TIME(MICROS,true)).\n\tat org.x",
-            ["a type that Spark cannot read", "Type: INT64 (TIME(MICROS,true))."],
+            ["cannot read", " INT64 (TIME(MICROS,true))."],
         ),
         (
             "java.lang.AssertionError: assertion failed: Conflicting partition column names detected:\n\n\tPartition",
-            ["partitions of different columns"],
+            ["different columns"],
         ),
         (
             "[REQUIRES_SINGLE_PART_NAMESPACE] spark_catalog requires a single-part namespace, but got `nope`.`db`.",
-            ["no such catalog", "spark.sql.catalog.NAME"],
+            ["spark.sql.catalog.NAME"],
         ),
         (
             "org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'nope': org.nope.Catalog.",
-            ["no such catalog", "spark.sql.catalog.NAME"],
+            ["spark.sql.catalog.NAME"],
         ),
         *(
-            (f"[DATA_SOURCE_NOT_FOUND] {sentence.format(name)}", ["no such format", hint])
+            (f"[DATA_SOURCE_NOT_FOUND] {sentence.format(name)}", hints)
             for sentence in ("Failed to find the data source: {}. Make sure", "Failed to find data source: {}. P")
-            for name, hint in (
-                ("parket", "Format: parket. Did you mean parquet?"),
-                ("com.vendor.lake", "Format: com.vendor.lake."),
-            )
+            for name, hints in (("parket", [" parket.", " parquet?"]), ("com.vendor.lake", [" com.vendor.lake."]))
         ),
     ],
 )
@@ -239,5 +236,5 @@ def test_a_fault_of_files_names_them(message: str, parts: list[str]) -> None:
 def test_a_path_that_may_not_be_read_is_named(message: str, path: str) -> None:
     error = translate(message)
     assert type(error) is InputError
-    assert "permission is denied" in str(error)
-    assert str(error).endswith(f" Path: {path}.")
+    assert "permission" in str(error)
+    assert str(error).endswith(f" {path}.")

@@ -53,8 +53,8 @@ def test_the_java_of_the_path_is_offered_where_java_home_is_wrong(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     fault = explain_no_gateway()
     assert isinstance(fault, ConfigError)
-    assert f"{tmp_path}/gone/bin/java does not run" in str(fault)
-    assert f"Without JAVA_HOME, {java} would be used" in str(fault)
+    assert f"{tmp_path}/gone/bin/java " in str(fault)
+    assert f" {java} " in str(fault)
     monkeypatch.delenv("JAVA_HOME")
     assert type(explain_no_gateway()).exit_code == 1  # this Java is new enough: something else is wrong
 
@@ -63,7 +63,7 @@ def test_another_cause_is_said_without_secrets() -> None:
     message = (
         "An error occurred while calling x.\n: org.x: outer\n\tat x\nCaused by: no host in sc://a:secret@h.\n\tat y"
     )
-    with pytest.raises(BiasSparkError, match=r"Spark did not start on .*: no host in") as caught, start_faults():
+    with pytest.raises(BiasSparkError, match="no host in") as caught, start_faults():
         raise PySparkRuntimeError(message)
     assert caught.value.exit_code == 1
     assert "secret" not in str(caught.value)
@@ -71,10 +71,7 @@ def test_another_cause_is_said_without_secrets() -> None:
 
 def test_where_spark_should_have_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://a:secret@h")
-    with (
-        pytest.raises(BiasSparkError, match=r"SPARK_REMOTE = sc://\(redacted\)@h: .*no master answers"),
-        start_faults(),
-    ):
+    with pytest.raises(BiasSparkError, match=r"SPARK_REMOTE = sc://\(redacted\)@h: .*master"), start_faults():
         raise PySparkRuntimeError(
             "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n\tat"
         )
@@ -87,8 +84,8 @@ def test_the_runtimes_of_the_lake_configurations_are_for_one_spark(lake: Path, v
     jars = list_jars(SparkConf(loadDefaults=False).set("spark.jars.packages", packages))
     assert find_runtime_fault(jars, "4.1.4") is None
     fault = find_runtime_fault(jars, version)
-    assert fault is not None
-    assert f"is for Spark 4.1, and Spark {version} runs" in fault
+    assert fault
+    assert {"4.1", version} <= {*re.findall(r"Spark (\d[\w.]*\w)", fault)}
 
 
 @pytest.mark.parametrize(
@@ -108,11 +105,8 @@ def test_the_runtimes_of_the_lake_configurations_are_for_one_spark(lake: Path, v
 )
 def test_a_runtime_for_another_spark(jars: str, version: str, wanted: str | None) -> None:
     fault = find_runtime_fault(jars, version)
-    if wanted is None:
-        assert fault is None
-    else:
-        assert fault is not None
-        assert f"is for Spark {wanted}, and Spark {version} runs" in fault
+    assert (fault is None) == (wanted is None)
+    assert fault is None or {wanted, version} <= {*re.findall(r"Spark (\d[\w.]*\w)", fault)}
 
 
 @pytest.mark.parametrize("extra", ["spark", "connect"])
