@@ -104,7 +104,9 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 def describe_absence(store: Store, table: Table, run: Run) -> str:
     """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
-        why = "it rejected no row" if table == REJECTED_ROWS else "its configuration does not ask for it"
+        why = "its configuration does not ask for it"
+        if table == REJECTED_ROWS:
+            why = "it rejected no row, or [rejects] max_rows was 0"
         return f"{table.name}: run {run.run_id} did not write it: {why}."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
