@@ -6,6 +6,7 @@ run_date only: the formats find the files of a run by their statistics of run_id
 
 from __future__ import annotations
 
+import os
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -172,6 +173,11 @@ class DeltaStore(LakeStore):
         "4.1": "io.delta:delta-spark_4.1_2.13:4.3.1",
         "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
     }
+
+    def _refuse_session(self, spark: SparkSession) -> None:
+        """See `LakeStore`. Databricks has Delta without settings."""
+        if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
+            super()._refuse_session(spark)
 
     def _properties(self, table: Table) -> dict[str, str]:
         return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table.columns).items()}

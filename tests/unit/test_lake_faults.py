@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from biasspark.errors import ConfigError, Fault
@@ -54,3 +56,9 @@ def test_a_catalog_that_the_session_lacks_is_named_with_those_that_it_has() -> N
     assert (fault.path, fault.value) == (("output", "catalog"), "laek.bias")
     assert "lake, spark_catalog" in str(fault.rule)
     assert "'lake'" in str(fault.fix)
+
+
+def test_databricks_has_delta_without_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "15.4")
+    session: Any = FakeSession("3.5.0", {})
+    DeltaStore("main.bias").check(session, [])
