@@ -437,9 +437,10 @@ def _measure_results(
 
 
 def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *predicates: str) -> list[dict[str, Any]]:
-    """Restrict the predicates of each row to its slice."""
+    """Restrict the predicates of each row to its slice, which may end in a comment."""
+    groups = {name: f"({text}\n)" if "--" in text else f"({text})" for name, text in slices.items()}
     return [
-        row | {name: f"({slices[row[SLICE]]}) AND {row[name]}" for name in predicates if row[SLICE] in slices}
+        row | {name: f"{groups[row[SLICE]]} AND {row[name]}" for name in predicates if row[SLICE] in groups}
         for row in rows
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from biasspark.columns import ALL_ROWS, OVERALL
@@ -17,6 +18,7 @@ from biasspark.tables.schemas import (
     PAIR_SEGMENTS,
     Table,
 )
+from biasspark.workflows.attribute import _within_slices
 
 ALL: dict[str, Any] = {"model": "m", "slice": ALL_ROWS}
 LONG = f"(country is not {', '.join(f'country-{n}' for n in range(60))} or null) and age >= 40"
@@ -31,6 +33,12 @@ def show(rows: dict[Table, list[dict[str, Any]]]) -> list[list[str]]:
 def node(number: int, mean: float | None, **values: Any) -> dict[str, Any]:
     row = ALL | {"baseline_model": "", "target": "auc", "node_id": number, "is_leaf": True}
     return row | {"rule": f"rule {number}", "mean_honest": mean} | values
+
+
+def test_a_predicate_within_a_slice_that_ends_in_a_comment_is_sql() -> None:
+    (row,) = _within_slices([ALL | {"slice": "high", "predicate": "n = 1"}], {"high": "score > 1 -- odd"}, "predicate")
+    query = f"SELECT {row['predicate']} FROM (SELECT 2 AS score, 1 AS n)"
+    assert duckdb.execute(query).fetchall() == [(True,)]
 
 
 def test_what_loses_most_comes_first() -> None:
