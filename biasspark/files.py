@@ -81,7 +81,7 @@ def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
 
 
 class FolderEntry(NamedTuple):
-    """A file or folder in a folder: its base name and size."""
+    """A file or folder in a folder: its base name and size, 0 of a folder."""
 
     name: str
     is_folder: bool
@@ -92,7 +92,10 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
     """List a folder; [] if there is none. Raises `ConfigError` on a Spark Connect server, which has no file access."""
     if folder := shared_folder(spark, path):
         entries = list(os.scandir(folder)) if folder.is_dir() else []
-        return [FolderEntry(entry.name, entry.is_dir(), entry.stat().st_size) for entry in entries]
+        return [
+            FolderEntry(entry.name, is_folder := entry.is_dir(), 0 if is_folder else entry.stat().st_size)
+            for entry in entries
+        ]
     files, folder_path = find_files(spark, path)
     statuses = files.listStatus(folder_path) if files.exists(folder_path) else ()
     return [FolderEntry(status.getPath().getName(), status.isDirectory(), status.getLen()) for status in statuses]
@@ -130,8 +133,9 @@ def try_folder(spark: SparkSession, path: str) -> None:
 def delete_folder(spark: SparkSession, path: str) -> None:
     """Delete a folder and its contents, if it exists. Raises as `list_folder`."""
     if folder := shared_folder(spark, path):
-        if folder.exists():
-            shutil.rmtree(folder)
+        while folder.exists():
+            with suppress(FileNotFoundError):  # another job deletes it, too
+                shutil.rmtree(folder)
         return
     files, folder_path = find_files(spark, path)
     if not files.delete(folder_path, True) and files.exists(folder_path):

@@ -97,13 +97,10 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
     visible = [to_run(row) for row in latest_runs(ledger).values()]
     lost = list_lost(stored, visible)
+    copied = [run for run in visible if run.run_id not in lost and (run.table_rows or {}).keys() <= TABLES.keys()]
     removals, undated = choose_removals(stored, ledger, policy)
-    return MaintenancePlan(
-        tuple(removals),
-        _find_fragmented(spark, store, [run for run in visible if run.run_id not in lost], stored) if compact else (),
-        tuple(undated),
-        lost,
-    )
+    fragmented = _find_fragmented(spark, store, copied, stored) if compact else ()
+    return MaintenancePlan(tuple(removals), fragmented, tuple(undated), lost)
 
 
 def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
@@ -111,7 +108,8 @@ def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
     lost: dict[str, list[str]] = {}
     for run in shown:
         for name, n_rows in (run.table_rows or {}).items():
-            if n_rows and (run.run_date, run.run_id) not in stored[name]:
+            # A newer version may have other tables.
+            if n_rows and name in stored and (run.run_date, run.run_id) not in stored[name]:
                 lost.setdefault(run.run_id, []).append(name)
     return lost
 

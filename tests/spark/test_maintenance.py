@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
+from biasspark.files import delete_folder, list_folder
 from biasspark.tables.ledger import accept, find_acceptance, read_ledger
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
@@ -150,6 +154,43 @@ def test_a_run_of_which_files_are_lost_is_not_copied(spark: SparkSession, tmp_pa
     store.remove_run(spark, LOSS_BY_SEGMENT, run)
     plan = plan_maintenance(spark, store, RECENT, compact=True)
     assert (plan.fragmented, plan.lost) == ((), {run.run_id: [LOSS_BY_SEGMENT.name]})
+
+
+@LISTING
+def test_a_run_of_which_a_newer_version_wrote_a_table_is_not_copied(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, store = publish_skew(spark, PathStore(str(tmp_path)), 0.6), PathStore(str(tmp_path))
+    monkeypatch.setattr(PathStore, "file_sizes", lambda *_: [[1, 1, 1]])
+    monkeypatch.setattr(job, "TABLES", {PINNED_SKEW.name: replace(PINNED_SKEW, per_row=True)})
+    assert plan_maintenance(spark, store, RECENT, compact=True).fragmented == (run,)
+    monkeypatch.setattr(job, "TABLES", {})
+    plan = plan_maintenance(spark, store, RECENT, compact=True)
+    assert (plan.fragmented, plan.lost) == ((), {})
+
+
+@LISTING
+def test_a_folder_that_another_job_deletes_at_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is deleted here, and between its listing and the look at its size."""
+    folder, remove, scan = tmp_path / "run", shutil.rmtree, os.scandir
+
+    def remove_twice(path: Path) -> None:
+        remove(path)
+        remove(path)
+
+    folder.mkdir()
+    monkeypatch.setattr(shutil, "rmtree", remove_twice)
+    delete_folder(spark, str(folder))
+    assert not folder.exists()
+
+    folder.mkdir()
+    with scan(tmp_path) as listed:
+        entries = list(listed)
+    folder.rmdir()
+    monkeypatch.setattr(os, "scandir", lambda _: entries)
+    assert list_folder(spark, str(tmp_path)) == [("run", True, 0)]
 
 
 @LISTING
