@@ -14,13 +14,16 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Progress
 from biasspark.config import Config, Output
-from biasspark.session import job_session
+from biasspark.errors import ConfigError, Fault
+from biasspark.session import is_embedded, job_session
 from biasspark.session_request import describe_start
 from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
 
 Store: TypeAlias = PathStore | CatalogStore
+
+_IMPLEMENTATION = "spark.sql.catalogImplementation"
 
 
 def open_store(output: Output) -> Store:
@@ -36,11 +39,25 @@ def open_store(output: Output) -> Store:
 def open_tables(
     job: str, config: Config, progress: Progress, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[SparkSession, Store]]:
-    """Yield the session of a job, with more settings, and its store. Show the progress of long stages."""
+    """Yield the session of a job, with more settings, and its store. Show the progress of long stages.
+
+    Raises `ConfigError` if tables or views in the catalog of Spark would end with an existing session.
+    """
     store, output = open_store(config.output), config.output
-    # Tables in the catalog of Spark must outlive the session.
-    in_session = any(name.startswith("spark_catalog.") for name in (output.catalog, output.views) if name)
-    needed = {"spark.sql.catalogImplementation": "hive"} if in_session else {}
+    names = {key: getattr(output, key) or "" for key in ("catalog", "views")}
+    in_spark = {key: name for key, name in names.items() if name.lower().startswith("spark_catalog.")}
+    needed = {_IMPLEMENTATION: "hive"} if in_spark else {}
     progress.stage(describe_start())
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
+        if in_spark and not is_embedded(spark) and _is_in_memory(spark):
+            rule = "The catalog of this session is in memory and ends with it."
+            fix = f"Start the session with {_IMPLEMENTATION}=hive, or set `[output] path`."
+            raise ConfigError(*(Fault(("output", key), name, rule, fix) for key, name in in_spark.items()))
         yield spark, store
+
+
+def _is_in_memory(spark: SparkSession) -> bool:
+    """Return whether the catalog of Spark is in memory. Plugins other than Delta's store tables themselves."""
+    plugin = spark.conf.get("spark.sql.catalog.spark_catalog", None)
+    has_own = plugin is not None and not plugin.startswith("org.apache.spark.sql.delta.")
+    return not has_own and spark.conf.get(_IMPLEMENTATION, None) != "hive"

@@ -220,3 +220,18 @@ def test_a_catalog_that_the_session_lacks_ends_every_job_with_2_before_any_work(
     done = Done(int(stop.value.code or 0), *capsys.readouterr())
     assert_refused(done, 2, '[output] catalog = "nosuch.bias". ')
     assert "spark_catalog" in done.err
+
+
+@pytest.mark.spark("names a catalog")
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("key", "output"),
+    [
+        ("catalog", {"catalog": "SPARK_CATALOG.bias"}),
+        ("views", {"catalog": "lake.bias", "format": "iceberg", "views": "spark_catalog.bias"}),
+    ],
+)
+def test_a_catalog_that_ends_with_the_session_is_refused(tmp_path: Path, key: str, output: dict[str, str]) -> None:
+    done = run(write_config(tmp_path, output={"path": None, **output}))
+    assert_refused(done, 2, f'[output] {key} = "{output[key]}". ')
+    assert "spark.sql.catalogImplementation=hive" in done.err
