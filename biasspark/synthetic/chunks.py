@@ -83,18 +83,13 @@ def generate(spark: SparkSession, request: Request) -> DataFrame:
     all faults of the request.
     """
     check_request(request)
-    n_partitions = -(-request.rows // ROWS_PER_PARTITION)
-    return map_chunks(spark.range(0, request.n_chunks, 1, n_partitions), request)
-
-
-def map_chunks(numbers: DataFrame, request: Request) -> DataFrame:
-    """Make the rows of the chunks whose numbers are in the first column."""
 
     def make_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from map(request.make_chunk, batch.column(0).to_pylist())
 
-    return numbers.mapInArrow(make_chunks, request.columns)
+    n_partitions = -(-request.rows // ROWS_PER_PARTITION)
+    return spark.range(0, request.n_chunks, 1, n_partitions).mapInArrow(make_chunks, request.columns)
 
 
 def make_table(request: Request) -> pa.Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -66,7 +65,7 @@ class CellsRequest:
     @property
     def chunks_per_cell(self) -> int:
         """The number of chunks reserved for each cell."""
-        return -(-max((cell.n_rows for cell in self.cells), default=0) // CHUNK_ROWS)
+        return -(-max(cell.n_rows for cell in self.cells) // CHUNK_ROWS)
 
     @property
     def n_chunks(self) -> int:
@@ -153,8 +152,7 @@ class ScoreDistributionsRequest(CellsRequest):
 
     A cell with fewer rows is the beginning of the same cell with more, and does not depend on other distributions.
     `rows_per_cell` is the size of each of the four cells (background or subgroup, negative or positive), except that
-    the subgroup of C has half as many negatives and 1.5 times as many positives. The distributions are those of the
-    paper, or your own.
+    the subgroup of C has half as many negatives and 1.5 times as many positives.
 
     Notes
     -----
@@ -194,21 +192,6 @@ class ScoreDistributionsRequest(CellsRequest):
                 sd = shape.subgroup_sd if subgroup else shape.background_sd
                 cells.append(Cell(values, n_rows, mean, sd, (name, number)))
         return cells
-
-    def list_faults(self) -> list[str]:
-        """Return a message for each argument that is out of range."""
-        nothing = "distributions: none. A corpus has at least one. Leave the argument out for all eight."
-        rule = "A cell has no rows, a mean outside of 0 to 1, or a standard deviation that is not above 0"
-        wrong = {
-            cell.values["shape"]: f"{rule}. Change them."
-            for cell in self.cells
-            if not (cell.n_rows > 0 and cell.sd > 0 and 0 <= cell.mean <= 1)
-        }
-        n_named = Counter(shape.name for shape in self.distributions)
-        wrong |= {name: "Several have this name. Rename all but one." for name, n in n_named.items() if n > 1}
-        return super().list_faults() + ([] if self.distributions else [nothing]) or [
-            f"distributions: {name}. {what}" for name, what in wrong.items()
-        ]
 
 
 # ---- tall, average and short people (the slides of Mitigating): the same AUC within each group, and still unfair

@@ -54,20 +54,7 @@ def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
             ["rows", "seed", *["terms"] * 5],
         ),
         (MadlibsRequest(1, 1, ()), ["terms"]),
-        (ScoreDistributionsRequest(-1, 1, ()), ["seed", "rows_per_cell", "distributions"]),
-        (
-            ScoreDistributionsRequest(
-                1,
-                10,
-                (
-                    ScoreDistribution("a", (0.2, 0.6), (0.2, 0.6), background_sd=0.0),
-                    ScoreDistribution("b", (0.2, 0.6), (0.2, 0.6), subgroup_positives=1.0),
-                    ScoreDistribution("c", (0.2, 0.6), (-2.0, 0.5)),
-                    *[ScoreDistribution("d", (0.2, 0.6), (0.2, 0.6))] * 2,
-                ),
-            ),
-            ["distributions"] * 4,
-        ),
+        (ScoreDistributionsRequest(-1, 1), ["seed", "rows_per_cell"]),
         (TallAverageShortRequest(-1, 0), ["seed", "rows_per_cell"]),
     ],
     ids=name_of,
