@@ -396,6 +396,16 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert len([line for line in tables if "▲" not in line]) == 13
 
 
+def test_a_table_of_the_model_card_is_one_in_markdown(report: ReportData) -> None:
+    """The second line has the alignment of each column, with nothing escaped, and all lines have as many cells."""
+    blocks = re.findall(r"^\|(?:.*\n\|)*.*", write_model_card(report), flags=re.MULTILINE)
+    assert len(blocks) > 20
+    for block in blocks:
+        lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in block.split("\n")]
+        assert [cell for cell in lines[1] if not re.fullmatch(" --[-:] ", cell)] == []
+        assert {len(line) for line in lines} == {len(lines[0])}
+
+
 @pytest.mark.parametrize("name", ["# new", "1. old", "12) old", "- x", "+ x", "---", "="])
 def test_no_name_begins_a_block_of_markdown(name: str) -> None:
     escaped = escape_markdown(name)
