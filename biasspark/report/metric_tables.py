@@ -159,7 +159,7 @@ def list_rates(report: ReportData) -> dict[float, tuple[list[tuple[Row, dict[str
     The latter have cells by column: ``rates`` are error rates on all rows, and ``sums`` are over identities.
     """
     rates = {}
-    for threshold in report_data.choose_thresholds(report.rows("threshold_rates")):
+    for threshold in report_data.choose_thresholds(report.rows("threshold_summary")):
         at = {"slice": ALL_ROWS, "threshold": threshold}
         by_key = {(row["identity"], row["model"]): row for row in report.rows("threshold_rates", **at)}
         in_order = [by_key[key] for key in product(report.identities(), report.models()) if key in by_key]

@@ -70,7 +70,9 @@ SECTIONS = (
     Section("intervals", "Intervals", ("bias_metrics",)),
     Section("scores", "Scores", ("score_histograms",), "score distributions", part="histograms"),
     Section("trends", "Over time"),
-    Section("thresholds", "Thresholds", ("threshold_rates",), "rates at thresholds", part="thresholds"),
+    Section(
+        "thresholds", "Thresholds", ("threshold_rates", "threshold_summary"), "rates at thresholds", part="thresholds"
+    ),
     Section("templates", "Templates", ("template_means", "template_scores"), "scores by template", part="templates"),
     Section("attribution", "Attribution", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "attribution"),
     Section("balance", "Label balance", ("label_balance",), "label balance", part="label_balance"),

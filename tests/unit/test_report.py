@@ -315,6 +315,15 @@ def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
     assert "no value: withheld" in page
 
 
+def test_thresholds_without_identities_have_the_rates_on_all_rows() -> None:
+    report = make_report(without=("threshold_rates",))
+    page, card = page_without_charts(report), write_model_card(report)
+    (section,) = re.findall(r'<section id="thresholds">.*?</section>', page, flags=re.DOTALL)
+    assert [link for link in re.findall('href="#([^"]*)"', section) if f'id="{link}"' not in page] == []
+    assert ["FPR</a> 0.100" in section, "<table" in section] == [True, False]
+    assert "\n#### At threshold 0.5\n\n- toxicity_1: FPR 0.100" in card
+
+
 def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> None:
     """And equal rows give equal bytes."""
     of_run = RunReport(report)
