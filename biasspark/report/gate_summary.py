@@ -150,7 +150,8 @@ def alert_cell(row: Row) -> TableCell:
 def is_undecided_among_many(alert: Row, alpha: float) -> bool:
     """Return whether an alert is undecided only after correction for the tests of its rule."""
     p_values = (alert.get(f"p_{side}") for side in ("violation", "compliance"))
-    return alert["outcome"] == columns.INSUFFICIENT and any(p is not None and p < alpha for p in p_values)
+    is_undecided = alert["outcome"] == columns.INSUFFICIENT or alert.get("decided") is False
+    return is_undecided and any(p is not None and p < alpha for p in p_values)
 
 
 def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
@@ -161,9 +162,8 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
     """
     baseline = report.baseline
     if baseline is None:
-        first = "This is the first run on this corpus"
-        why = "No earlier run on this corpus was accepted" if report.has_earlier_runs else first
-        return [f"{why}, so there is nothing to compare with."], []
+        which = "was accepted" if report.has_earlier_runs else "is published"
+        return [f"No run of an earlier date {which}, so there is nothing to compare with."], []
     changes, n_compared = find_changes(report.rows("bias_metrics", slice=columns.ALL_ROWS), baseline.metrics)
     since = f"Since {format_date(baseline.run_date)} ({report.baseline_label})"
     if baseline.is_lost:

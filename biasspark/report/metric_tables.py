@@ -102,7 +102,7 @@ def axis_start(worst: Mapping[str, Sequence[Row]]) -> float:
 
 
 def count_lower(report: ReportData, model: str, worst: Row) -> int:
-    """Return the number of other identities with an AUC below that of the worst one, though less certainly so."""
+    """Return the number of other shown identities with an AUC below that of the worst one, though less certainly so."""
     lowest = worst[find_lowest(worst).metric]
     aucs = (
         [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
