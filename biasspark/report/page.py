@@ -258,31 +258,13 @@ class Document:
         write_out(Path(os.path.expanduser(path)), self.html)
 
 
-@dataclass(frozen=True)
-class RunReport:
-    """The report of a published run, drawn on demand."""
+class RunReport(Document):
+    """The report of a published run, also as Markdown."""
 
-    data: ReportData
-
-    @property
-    def title(self) -> str:
-        """The title of the page."""
-        return f"Unintended bias, {self.data.run_date}"
-
-    @property
-    def document(self) -> Document:
-        """The report as a page."""
-        return Document(self.title, write_page(self.data))
-
-    def __repr__(self) -> str:
-        return f"RunReport(title={self.title!r})"
-
-    def _repr_html_(self) -> str:
-        return self.document._repr_html_()
-
-    def save(self, path: str | Path) -> None:
-        """Write the report to a file."""
-        self.document.save(path)
+    def __init__(self, data: ReportData) -> None:
+        """Draw the page."""
+        super().__init__(f"Unintended bias, {data.run_date}", write_page(data))
+        self.data = data
 
     def model_card(self) -> str:
         """Return the report as Markdown for a model card."""
