@@ -181,11 +181,23 @@ def describe_changes(report: ReportData) -> tuple[list[str], list[Change]]:
         for model, row in report.summaries().items()
         if model in before
     ]
+    if baseline.differences:
+        notes.insert(1, f"That run was measured differently: {'; '.join(baseline.differences)}.")
     new, missing = report.new_identities, report.missing_identities
     for title, names in (("New identities", new), ("Identities no longer measured", missing)):
         shown = ", ".join(map(show_visibly, names)) if len(names) <= MAX_CHANGES else f"{len(names):,}"
         notes += [f"{title}: {shown}."] if names else []
     return notes, changes
+
+
+def describe_other_runs(report: ReportData) -> str:
+    """Return a sentence on the earlier runs of the trends that were measured differently; empty without any."""
+    differing = [run for run in report.history if run.differences]
+    if not differing:
+        return ""
+    which = f"{len(differing)} of {len(report.history)} earlier runs {'was' if len(differing) == 1 else 'were'}"
+    last = differing[-1]
+    return f"{which} measured differently, the last on {format_date(last.run_date)}: {'; '.join(last.differences)}."
 
 
 def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:

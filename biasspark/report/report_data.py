@@ -16,70 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
+from biasspark.config import diff_config, list_differences
 from biasspark.errors import InputError
 from biasspark.report.cells import Row, goodness, is_weak
 from biasspark.report.definitions import SUITE
-from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, read_config
+from biasspark.tables.runs import read_config
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
 from biasspark.text import format_count, show_value
 
-BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
-"""Why a run is the baseline."""
-
-
-def latest_by_job(ledger: Iterable[Row], run_date: object) -> dict[str, Row]:
-    """Return the run of each job that readers see for a date: the one that was published last."""
-    runs = [row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN]
-    return {row["job"]: row for row in sorted(runs, key=_by_publication)}
-
-
-def earlier_runs(ledger: Iterable[Row], run: Row, n_runs: int) -> list[Row]:
-    """Return the runs of the same job that readers see for the last earlier dates, oldest first."""
-    by_date = {row["run_date"]: row for row in sorted(_runs_before(ledger, run), key=_by_publication)}
-    return list(by_date.values())[-n_runs:] if n_runs else []
-
-
-def list_acceptances(ledger: Sequence[Row]) -> list[Row]:
-    """Return the rows by which people accepted published runs; for a run that was accepted twice, the last one."""
-    run_ids = {row["run_id"] for row in ledger}
-    rows = (row for row in ledger if row["job"] == ACCEPT_RUN and row["accepts_run_id"] in run_ids)
-    return list({row["accepts_run_id"]: row for row in sorted(rows, key=_by_publication)}.values())
-
-
-def find_baseline(
-    ledger: Sequence[Row], run: Row, baseline_ids: Collection[str], has_gate: bool
-) -> tuple[Row | None, str]:
-    """Return the row of the run to compare with, and why it was chosen; None without one.
-
-    It is the last run that the gate compared with, or its last copy; else the last run for an earlier date that the
-    gate or a person accepted; else, without a gate, the last run for an earlier date.
-    """
-    before = _runs_before(ledger, run)
-    by_person = {row["accepts_run_id"] for row in list_acceptances(ledger)}
-    accepted = [row for row in before if row["status"] == ACCEPTED or row["run_id"] in by_person]
-    originals = {_original_id(row) for row in before if row["run_id"] in baseline_ids}
-    candidates = [row for row in before if _original_id(row) in originals] or accepted
-    if candidates:
-        row = max(candidates, key=_by_publication)
-        return row, BY_GATE if row["status"] == ACCEPTED or row["run_id"] not in by_person else BY_PERSON
-    return (max(before, key=_by_publication), RUN_BEFORE) if before and not has_gate else (None, "")
-
-
-def _original_id(row: Row) -> object:
-    """Return the id of the run of which a run is a copy, or its own."""
-    return row["copied_from_run_id"] or row["run_id"]
-
-
-def _runs_before(ledger: Iterable[Row], run: Row) -> list[Row]:
-    return [row for row in ledger if row["job"] == run["job"] and row["run_date"] < run["run_date"]]
-
-
-_by_publication = itemgetter("run_date", "published_at", "run_id")
-
-
 Rows: TypeAlias = Sequence[Row]
-
-# ---- the data of a report
 
 MIN_ROWS = 30
 """Identities with fewer rows come after the others: the lowest of many such AUCs is low by chance."""
@@ -113,13 +58,17 @@ class Lowest(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """An earlier run of the same corpus, its metrics on all rows, and whether its files are gone."""
+    """An earlier run of the same corpus, its metrics on all rows, and whether its files are gone.
+
+    ``differences`` says in phrases what was measured differently then.
+    """
 
     run_date: date
     run_id: str
     metrics: Rows
     summaries: Rows = ()
     is_lost: bool = False
+    differences: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +137,15 @@ class ReportData:
             return "Unintended bias"
         names = {"loss_by_segment": "Lost AUC", "pinned_skew": "Pinned AUC", "label_balance": "Label balance"}
         return next((title for name, title in names.items() if self.tables.get(name)), "Unintended bias")
+
+    def describe_other_settings(self) -> list[str]:
+        """Return a sentence on each other job with tables on the page whose run was measured differently."""
+        shown_jobs = {TABLES[name].job for name in self.tables if name in TABLES}
+        return [
+            f"The run of {job} was measured differently: {'; '.join(phrases)}."
+            for job, config in self.configs.items()
+            if job in shown_jobs and (phrases := list_config_differences(config, self.config, ("there", "here")))
+        ]
 
     def defined_tables(self) -> set[str]:
         """Return the published tables that the report shows, including lost ones."""
@@ -427,7 +385,7 @@ def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
     return set(singles["identity"].to_pylist())
 
 
-def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str], is_lost: bool = False) -> PastRun:
+def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str]) -> PastRun:
     """Return an earlier run, from its row of the ledger and the tables of several runs; only the shown identities."""
     is_of_run = pc.field("run_id") == row["run_id"]
     return PastRun(
@@ -435,8 +393,17 @@ def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[s
         run_id=row["run_id"],
         metrics=keep(_on_all_rows(metrics.filter(is_of_run)), identity=shown).to_pylist(),
         summaries=_on_all_rows(summaries.filter(is_of_run)).to_pylist(),
-        is_lost=is_lost,
     )
+
+
+def list_config_differences(left: Mapping[str, Any], right: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
+    """List in phrases what two runs measured differently, and the levels of their intervals if these differ.
+
+    For ``names`` see `biasspark.config.list_differences`.
+    """
+    level, other_level = (config.get("intervals") for config in (left, right))
+    phrases = list_differences(level, other_level, names, ("intervals",)) if level and other_level else []
+    return [*diff_config(left, right, names).phrases, *phrases]
 
 
 def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str, Sequence[str]]) -> list[Row]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -21,9 +22,17 @@ from biasspark.report import report_data
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
 from biasspark.tables import schemas
-from biasspark.tables.ledger import LedgerRow, explain_no_run, read_ledger, to_run
+from biasspark.tables.ledger import (
+    LedgerRow,
+    accepted_ids,
+    by_publication,
+    explain_no_run,
+    latest_by_date,
+    read_ledger,
+    to_run,
+)
 from biasspark.tables.publish import describe_absence, read_rows
-from biasspark.tables.runs import read_config
+from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, read_config
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
 from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
 from biasspark.tables.store import Store, open_tables
@@ -34,6 +43,8 @@ MAX_RUNS = 30
 MAX_LISTED = 5
 FOLDER = "reports"
 LIBRARIES = ("jinja2", "matplotlib")
+BY_GATE, BY_PERSON, RUN_BEFORE = "the last accepted run", "the last accepted run, accepted by hand", "the run before"
+"""Why a run is the baseline."""
 
 _ALONE = (LOSS_BY_SEGMENT.job, schemas.PINNED_SKEW.job)
 """Jobs that have a report without a run of the main job."""
@@ -81,7 +92,7 @@ def read_report_data(
     """
     with describe(spark, "report: ledger"):
         ledger = [row for row in read_ledger(spark, store) if row["corpus"] == corpus and row["run_date"] <= run_date]
-    runs = report_data.latest_by_job(ledger, run_date)
+    runs = latest_by_job(ledger, run_date)
     job = next((job for job in (BIAS_METRICS.job, *_ALONE) if job in runs), BIAS_METRICS.job)
     if job not in runs:
         raise explain_no_run(spark, store, job, run_date, corpus)
@@ -93,13 +104,15 @@ def read_report_data(
     stored, lost = _read_tables(spark, store, runs)
     tables = report_data.filter_tables(stored, read_config(main))
     alerts = stored.get(BIAS_ALERTS.name, BIAS_ALERTS.arrow_schema.empty_table())
-    before = ledger if BIAS_METRICS.name in stored else []
+    has_metrics = BIAS_METRICS.name in stored
+    before = [row for row in ledger if has_metrics and row["job"] == job and row["run_date"] < run_date]
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
-    baseline, label = report_data.find_baseline(before, main, baseline_ids, has_gate=len(alerts) > 0)
-    earlier = report_data.earlier_runs(before, main, n_runs)
+    baseline, label = find_baseline(ledger, before, baseline_ids, has_gate=len(alerts) > 0)
+    earlier = [row for _, row in sorted(latest_by_date(before).items())][-n_runs:] if n_runs else []
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
-    past, metrics = _read_past_runs(spark, store, [*earlier, *([baseline] if baseline else [])], shown)
-    measured = report_data.list_identities(stored[BIAS_METRICS.name]) if BIAS_METRICS.name in stored else set()
+    compared = [*earlier, *([baseline] if baseline else [])]
+    past, metrics = _read_past_runs(spark, store, compared, shown, read_config(main))
+    measured = report_data.list_identities(stored[BIAS_METRICS.name]) if has_metrics else set()
     if not measured:
         alone = [table.name for table in (LABEL_BALANCE, schemas.PINNED_SKEW) if table.name in stored]
         measured = {identity for name in alone for identity in stored[name]["identity"].to_pylist()} - {OVERALL}
@@ -114,14 +127,52 @@ def read_report_data(
         runs={job: row["run_id"] for job, row in runs.items()},
         configs={job: read_config(row) for job, row in runs.items()},
         history=[past[row["run_id"]] for row in earlier],
-        has_earlier_runs=bool(report_data.earlier_runs(before, main, 1)),
+        has_earlier_runs=bool(before),
         baseline=past[baseline["run_id"]] if baseline else None,
         baseline_label=label,
-        acceptances=report_data.list_acceptances(ledger),
+        acceptances=list_acceptances(ledger),
         n_identities=len(measured),
         new_identities=sorted(measured - baseline_identities),
         missing_identities=sorted(baseline_identities - measured),
     )
+
+
+def latest_by_job(ledger: Iterable[LedgerRow], run_date: date) -> dict[str, LedgerRow]:
+    """Return the run of each job that readers see for a date: the one that was published last."""
+    runs = (row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN)
+    return {row["job"]: row for row in sorted(runs, key=by_publication)}
+
+
+def list_acceptances(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
+    """Return the rows by which people accepted published runs; for a run that was accepted twice, the last one."""
+    run_ids = {row["run_id"] for row in ledger}
+    rows = (row for row in ledger if row["job"] == ACCEPT_RUN and row["accepts_run_id"] in run_ids)
+    return list({row["accepts_run_id"]: row for row in sorted(rows, key=by_publication)}.values())
+
+
+def find_baseline(
+    ledger: Sequence[LedgerRow], before: Sequence[LedgerRow], baseline_ids: Collection[str], has_gate: bool
+) -> tuple[LedgerRow | None, str]:
+    """Return which of the runs for earlier dates to compare with, and why it was chosen; None without one.
+
+    It is the last run that the gate compared with, or its last copy; else the last that the gate or a person accepted;
+    else, without a gate, the last one.
+    """
+    accepted = accepted_ids(ledger)
+    originals = {_original_id(row) for row in before if row["run_id"] in baseline_ids}
+    candidates = [row for row in before if _original_id(row) in originals]
+    candidates = candidates or [row for row in before if row["run_id"] in accepted]
+    if not candidates and (has_gate or not before):
+        return None, ""
+    row = max(candidates or before, key=lambda row: (row["run_date"], *by_publication(row)))
+    by_person = {acceptance["accepts_run_id"] for acceptance in list_acceptances(ledger)}
+    is_by_person = row["status"] != ACCEPTED and row["run_id"] in by_person
+    return row, (BY_PERSON if is_by_person else BY_GATE) if candidates else RUN_BEFORE
+
+
+def _original_id(row: LedgerRow) -> object:
+    """Return the id of the run of which a run is a copy, or its own."""
+    return row["copied_from_run_id"] or row["run_id"]
 
 
 def _read_tables(
@@ -148,7 +199,7 @@ def _read_tables(
 
 
 def _read_past_runs(
-    spark: SparkSession, store: Store, rows: Sequence[LedgerRow], shown: Sequence[str]
+    spark: SparkSession, store: Store, rows: Sequence[LedgerRow], shown: Sequence[str], config: Mapping[str, Any]
 ) -> tuple[dict[str, report_data.PastRun], pa.Table]:
     """Return earlier runs by id, reduced to some identities, and the whole ``bias_metrics`` of these runs."""
     by_id = {row["run_id"]: row for row in rows}
@@ -158,7 +209,11 @@ def _read_past_runs(
         summaries, with_summaries = read_rows(spark, store, MODEL_SUMMARY, runs)
     lost = {run.run_id for run in runs if run not in with_metrics or run not in with_summaries}
     return {
-        run_id: report_data.past_run(row, metrics, summaries, shown, run_id in lost) for run_id, row in by_id.items()
+        run_id: report_data.past_run(row, metrics, summaries, shown)._replace(
+            is_lost=run_id in lost,
+            differences=report_data.list_config_differences(config, read_config(row), ("now", "then")),
+        )
+        for run_id, row in by_id.items()
     }, metrics
 
 

@@ -19,8 +19,10 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from biasspark import metric_table, night_report
+from biasspark.config import parse_config
 from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.gate_summary import describe_changes
+from biasspark.report.page import write_model_card
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.tables.spark_schemas import spark_schema
@@ -28,8 +30,9 @@ from biasspark.tables.store import PathStore
 from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import read_report_data
-from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report
+from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report, page_without_charts
 from tests.harness.example_run import write_history, write_run, write_table
+from tests.harness.least_configuration import changed
 from tests.harness.main_job import run, write_config
 from tests.harness.running_jobs import Done
 from tests.harness.spark_effort import watch
@@ -141,6 +144,29 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
     assert data.baseline is not None
     assert data.baseline.is_lost
     assert data.history == [data.baseline]
+
+
+def test_a_page_says_which_of_its_runs_were_measured_differently(spark: SparkSession, tmp_path: Path) -> None:
+    store, tables = PathStore(str(tmp_path)), make_report(identities=("gay",)).tables
+    then, now = (
+        parse_config(changed(label={"threshold": at}, intervals={"level": level}), Path()).json
+        for at, level in ((0.5, 0.9), (0.8, 0.95))
+    )
+    for back, config in ((2, now), (1, then), (0, now)):
+        for name in SUITE:
+            write(store, start_run(back, f"r_{back}"), name, tables[name])
+        enter(store, start_run(back, f"r_{back}"), SUITE, config=config)
+    compared = start_run(0, "r_compared", "compare_models")
+    write(store, compared, "model_comparisons", tables["model_comparisons"])
+    enter(store, compared, ["model_comparisons"], config=then)
+    data = read_report_data(spark, store, RUN_DATE, "civil", 2)
+    phrases = ["label.threshold is 0.8 now, 0.5 then", "intervals.level is 0.95 now, 0.9 then"]
+    assert [(run.run_id, run.differences) for run in data.history] == [("r_2", []), ("r_1", phrases)]
+    assert [run.run_id for run in read_report_data(spark, store, RUN_DATE, "civil", 1).history] == ["r_1"]
+    of_comparison = "label.threshold is 0.5 there, 0.8 here; intervals.level is 0.9 there, 0.95 here"
+    for document in (page_without_charts(data), write_model_card(data)):
+        assert document.count("; ".join(phrases)) == 2  # what changed, and the trends
+        assert document.count(of_comparison) == 1
 
 
 def test_new_and_missing_identities_are_counted_also_if_they_are_not_shown(spark: SparkSession, tmp_path: Path) -> None:
