@@ -135,8 +135,8 @@ def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
 
 def test_the_job_needs_its_table_and_an_id(folder: Path) -> None:
     for tables, fault in (
-        ({"corpus": {"id": None}}, "[corpus] id: missing. [attribution] splits and samples by it."),
-        ({"attribution": None}, "[attribution]: missing."),
+        ({"corpus": {"id": None}}, "[corpus] id: "),
+        ({"attribution": None}, "[attribution]: "),
     ):
         done = run(folder, **tables)
         assert (done.code, done.err.count("\n"), fault in done.err) == (2, 1, True)

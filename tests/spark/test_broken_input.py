@@ -32,8 +32,8 @@ from tests.harness.spark_versions import IS_3_5
 
 pytestmark = pytest.mark.spark("how Spark reads files")
 
-CORRUPT = "a file cannot be read. It is corrupt or of another format"
-OTHER_TYPE = "a column has another type in one file than in others"
+CORRUPT = "corrupt"
+OTHER_TYPE = "another type"
 COLUMNS = ("id", "id % 2 = 0 AS y", "cast(id / 8.0D AS {}) AS s", "1.0D AS u")
 
 
@@ -55,16 +55,16 @@ def test_a_column_that_nothing_reads_may_be_broken(spark: SparkSession, tmp_path
     with pytest.raises(InputError) as caught:
         measure_corpus(corpus, measures_of(slices={"x": "text = '3'"}))
     [file] = (tmp_path / "rows" / "part=1").glob("*.parquet")
-    assert holds(str(caught.value), OTHER_TYPE, "Column: text, INT32 for string.", f"File: {file}.")
+    assert holds(str(caught.value), OTHER_TYPE, " text, INT32 for string.", f" {file}.")
 
 
 def test_a_missing_path(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "nowhere"
-    assert holds(fault_of(spark, path), f"corpus: path {path}: there is nothing at this path.")
+    assert holds(fault_of(spark, path), path, "nothing")
 
 
 def test_an_empty_folder(spark: SparkSession, tmp_path: Path) -> None:
-    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: there are no data files here.")
+    assert holds(fault_of(spark, tmp_path), tmp_path, "no data files")
 
 
 @pytest.mark.parametrize("kind", ["parquet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("csv", "json"))])
@@ -75,7 +75,7 @@ def test_files_of_no_bytes_are_named(spark: SparkSession, formats: Path, tmp_pat
     for name in ("b", "a"):
         (rows / f"{name}.{kind}").touch()
     fault = fault_of(spark, rows, format=kind)
-    assert holds(fault, f"corpus: path {rows}: 2 files have no bytes.", f"{rows}/a.{kind}, {rows}/b.{kind}.")
+    assert holds(fault, rows, "2 files", f"{rows}/a.{kind}, {rows}/b.{kind}.")
 
 
 def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path
 
 def test_columns_that_differ_only_in_case(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({name: [1.0] for name in ("y", "s", "S", "u")}), tmp_path / "a.parquet")
-    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: two of its columns have the same name.")
+    assert holds(fault_of(spark, tmp_path), tmp_path, "same name")
 
 
 # ---- files of another format, and corrupt ones
@@ -105,7 +105,7 @@ def test_a_table_with_a_log_is_not_read_as_its_files(
     (tmp_path / "table" / log).parent.mkdir()
     (tmp_path / "table" / log).write_text("{}", encoding="utf-8")
     for path in (tmp_path / "table", tmp_path / "table" / data, f"{tmp_path}/*"):
-        words = f"{tmp_path}/table is a", f"{kind.capitalize()} table", f'Set `[corpus] format = "{kind}"`.'
+        words = f"{tmp_path}/table", f"{kind.capitalize()} table", f'[corpus] format = "{kind}"'
         assert holds(fault_of(spark, path), *words)
 
 
@@ -113,7 +113,7 @@ def test_a_table_with_a_log_is_not_read_as_its_files(
 def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     (tmp_path / f"rows.{kind}").write_bytes(b"secret" * 1000)
     fault = fault_of(spark, tmp_path, format=kind)
-    assert holds(fault, f"corpus: path {tmp_path}: {CORRUPT}", f"File: {tmp_path}/rows.{kind}.")
+    assert holds(fault, tmp_path, CORRUPT, f" {tmp_path}/rows.{kind}.")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_files_of_another_format_than_is_configured(
     [file] = (file for file in (formats / written).iterdir() if file.suffix == f".{written}")
     shutil.copy(file, tmp_path / "a file")
     fault = fault_of(spark, tmp_path, format=configured)
-    assert holds(fault, f"corpus: path {tmp_path}: {tmp_path}/a file is not a", f'`[corpus] format = "{written}"`')
+    assert holds(fault, tmp_path, f"{tmp_path}/a file", f'[corpus] format = "{written}"')
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
@@ -145,7 +145,7 @@ def test_a_compressed_file_whose_name_does_not_say_so(spark: SparkSession, tmp_p
 def test_csv_with_semicolons_read_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("id;y;s;u;text\n1;true;0.5;1;secret\n")
     fault = fault_of(spark, tmp_path)
-    assert holds(fault, "is not a Parquet file", '`[corpus] format = "csv"` and `options = { sep = ";" }`')
+    assert holds(fault, "Parquet", '[corpus] format = "csv"', 'sep = ";"')
 
 
 def test_another_format_than_is_configured_with_a_schema(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_garbage_next_to_good_files(spark: SparkSession, few_rows: Path, tmp_pat
     shutil.copytree(few_rows, tmp_path / "rows")
     (tmp_path / "rows" / "zzz.parquet").write_bytes(b"secret" * 1000)
     fault = fault_of(spark, tmp_path / "rows", schema="id BIGINT, y BOOLEAN, s DOUBLE, u DOUBLE")
-    assert holds(fault, f"corpus: {CORRUPT}", f"File: {tmp_path}/rows/zzz.parquet.")
+    assert holds(fault, CORRUPT, f" {tmp_path}/rows/zzz.parquet.")
 
 
 @pytest.mark.parametrize("has_checksum", [False, True])
@@ -169,7 +169,7 @@ def test_a_file_that_was_cut_short(spark: SparkSession, few_rows: Path, tmp_path
     file.write_bytes(file.read_bytes()[:-20])
     if not has_checksum:
         (file.parent / f".{file.name}.crc").unlink()
-    assert holds(fault_of(spark, tmp_path / "rows"), f"corpus: path {tmp_path}/rows: {CORRUPT}", f"File: {file}.")
+    assert holds(fault_of(spark, tmp_path / "rows"), f"{tmp_path}/rows", CORRUPT, f" {file}.")
 
 
 # ---- files of other types
@@ -181,19 +181,19 @@ def test_a_file_that_was_cut_short(spark: SparkSession, few_rows: Path, tmp_path
         pytest.param(
             ("DOUBLE", "STRING"),
             {"schema": "y BOOLEAN, s DOUBLE, u DOUBLE"},
-            "Column: s, BINARY for double.",
+            " s, BINARY for double.",
             id="read",
             marks=pytest.mark.slow,
         ),
         pytest.param(
             ("DOUBLE", "STRING"),
             {"options": {"mergeSchema": "true"}},
-            "Column: s, STRING for DOUBLE.",
+            " s, STRING for DOUBLE.",
             id="merged",
             marks=pytest.mark.slow,
         ),
         # The first file is the narrower one: Spark 4 reads both as the wider one of a schema.
-        pytest.param(("FLOAT", "DOUBLE"), {}, "Column: s, DOUBLE for float.", id="wider"),
+        pytest.param(("FLOAT", "DOUBLE"), {}, " s, DOUBLE for float.", id="wider"),
     ],
 )
 def test_files_of_different_types(
@@ -201,7 +201,7 @@ def test_files_of_different_types(
 ) -> None:
     _, file = write_parts(spark, tmp_path / "rows", *kinds)
     fault = fault_of(spark, tmp_path / "rows", **source)
-    assert holds(fault, OTHER_TYPE, words, *([] if "options" in source else [f"File: {file}."]))
+    assert holds(fault, OTHER_TYPE, words, *([] if "options" in source else [f" {file}."]))
     if kinds[0] == "FLOAT" and not IS_3_5:
         read_and_rank(spark, tmp_path / "rows", schema="y BOOLEAN, s DOUBLE, u DOUBLE")
 
@@ -217,11 +217,11 @@ def test_an_option_with_a_value_that_its_reader_refuses(spark: SparkSession, few
 
 def test_a_format_that_does_not_exist(spark: SparkSession, formats: Path) -> None:
     fault = fault_of(spark, formats / "parquet", format="parkett")
-    assert holds(fault, "Spark knows no such format.", "Format: parkett. Did you mean parquet?")
+    assert holds(fault, " parkett.", " parquet?")
 
 
 def test_a_missing_table(spark: SparkSession) -> None:
-    with pytest.raises(InputError, match="corpus: table no_such_table: there is no such table"):
+    with pytest.raises(InputError, match="table no_such_table"):
         read(spark, table="no_such_table")
 
 
@@ -229,7 +229,7 @@ def test_a_missing_table(spark: SparkSession) -> None:
 
 
 def test_no_rows(spark: SparkSession, formats: Path) -> None:
-    assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "corpus: no rows")
+    assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "no rows")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_no_rows(spark: SparkSession, formats: Path) -> None:
         (
             [(None, 0.5, 1.0), (None, 0.5, 1.0), (True, None, 1.0), (False, math.nan, None)],
             (),
-            ("model s: none of its 2 scores in column 's'", "null_score 1, nan_score 1"),
+            ("model s", "2 scores", "'s'", "null_score 1, nan_score 1"),
         ),
         pytest.param(
             [(None, 0.5, 1.0), (None, None, 1.0)],
@@ -264,7 +264,7 @@ def test_no_task_gathers_every_value_of_a_column_of_ids(spark: SparkSession) -> 
     corpus = spark.range(240_000, numPartitions=8).selectExpr("true AS y", "0.5D AS s", "id AS many")
     context = spark.sparkContext
     context.setJobGroup("ids", "ids")
-    with pytest.raises(InputError, match="more than 10,000 distinct values"):
+    with pytest.raises(InputError, match="10,000"):
         survey_corpus(corpus, measures_of(identities={"categorical": ["many"]}))
     context.setJobGroup("", "")
     context._jsc.sc().listenerBus().waitUntilEmpty()

@@ -263,7 +263,7 @@ def test_what_fails_after_a_run_is_published_is_a_warning(
     done = run_well(write_config(tmp_path))
     assert done.summary["status"] == "published"
     [warning] = done.summary["warnings"]
-    assert warning.startswith(f"{done.summary['run_id']} is published, but a later step failed: unexpected ValueError")
+    assert all(part in warning for part in (done.summary["run_id"], "ValueError"))
     assert ask(tmp_path / "warehouse", "SELECT count(*) > 0 FROM latest_bias_metrics") == [(True,)]
 
 

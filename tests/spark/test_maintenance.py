@@ -149,7 +149,7 @@ def test_a_run_of_which_files_are_lost_is_not_copied(spark: SparkSession, tmp_pa
     store = PathStore(str(tmp_path))
     run = publish_examples(spark, store)
     max(tmp_path.glob(f"{EXAMPLE_ATTRIBUTIONS.name}/*/*/*.parquet")).unlink()
-    with pytest.raises(InputError, match="8 rows could be read"):
+    with pytest.raises(InputError, match="8 rows"):
         copy_run(spark, store, run)
     store.remove_run(spark, LOSS_BY_SEGMENT, run)
     plan = plan_maintenance(spark, store, RECENT, compact=True)
@@ -196,7 +196,7 @@ def test_a_folder_that_another_job_deletes_at_once(
 @LISTING
 def test_without_a_ledger_nothing_is_removed(spark: SparkSession, tmp_path: Path) -> None:
     leave_behind(tmp_path)
-    with pytest.raises(InputError, match="bias_runs has no row"):
+    with pytest.raises(InputError, match="bias_runs"):
         plan_maintenance(spark, PathStore(str(tmp_path)), EAGER, compact=True)
     for flags in ((), ("--dry-run",)):
         done = maintain(tmp_path, tmp_path / "misspelled", *flags)

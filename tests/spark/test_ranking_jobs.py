@@ -89,7 +89,7 @@ def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
     labels = np.stack([[(in_slices & (label == value)).sum(axis=1)] * 2 for value in (0, 1)])
     rows = rank_rows(examples, encoding, CUTS, labels).collect()
     assert len(rows) == 2 * (len(label) + short.sum())
-    with pytest.raises(Exception, match="other rows than when they were counted"):
+    with pytest.raises(Exception, match="other rows"):
         rank_rows(examples, encoding, CUTS, labels + 1).collect()
     for row in rows:
         inside = short.astype(bool) if row["slice"] != "all" else np.ones(len(label), bool)

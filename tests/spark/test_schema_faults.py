@@ -46,35 +46,35 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
     )
     faults = schema_faults(corpus, measures, "id")
     wanted: dict[KeyPath, tuple[str, str]] = {
-        ("corpus", "id"): ("'id'", "Did you mean 'Id'?"),
-        ("models", "a"): ("'missing'", "Name one that it has."),
-        ("models", "b"): ("'flag' is of type boolean", "Name another column, or cast it."),
-        ("identities", "columns"): ("'day' is of type date", "Name another column, or cast it."),
-        ("identities", "categorical"): ("'map' is of type map<string,int>", "Name another column, or cast it."),
-        ("identities", "array"): ("'tags' is of type array<int>", "Name another column, or cast it."),
-        ("identities", "terms", "column"): ("'twin' is of type int", "Name another column, or cast it."),
-        ("label", "column"): ("of type double, and there is no threshold", ""),
-        ("slices", "broken"): ("not valid Spark SQL", "Correct it."),
-        ("slices", "number"): ("of type int", "Compare it with a value."),
-        ("identities", "predicates", "odd"): ("of type int", "Compare it with a value."),
-        ("identities", "predicates", "typo"): ("Column: `twins`.", "Did you mean 'twin'?"),
+        ("corpus", "id"): ("'id'", "'Id'"),
+        ("models", "a"): ("'missing'", ""),
+        ("models", "b"): ("boolean", "cast"),
+        ("identities", "columns"): ("date", "cast"),
+        ("identities", "categorical"): ("map<string,int>", "cast"),
+        ("identities", "array"): ("array<int>", "cast"),
+        ("identities", "terms", "column"): ("type int", "cast"),
+        ("label", "column"): ("double", ""),
+        ("slices", "broken"): ("Spark SQL", ""),
+        ("slices", "number"): ("type int", "Compare"),
+        ("identities", "predicates", "odd"): ("type int", "Compare"),
+        ("identities", "predicates", "typo"): ("`twins`", "'twin'"),
     }
     assert list(faults) == list(wanted)
     for path, (rule, fix) in wanted.items():
         assert rule in str(faults[path].rule)
-        assert not fix or faults[path].fix == fix
-    columns = "It has: Id, score, tags, map, toxic, twin, flag, day."
+        assert fix in str(faults[path].fix)
+    columns = "Id, score, tags, map, toxic, twin, flag, day"
     assert [path for path, fault in faults.items() if columns in str(fault.rule)] == [("corpus", "id")]
 
 
 @pytest.mark.parametrize(
     ("kind", "label", "key", "words"),
     [
-        ("BOOLEAN", {"threshold": 0.5}, "threshold", "'y' is boolean"),
-        ("INT", {"positive": ["bad"]}, "positive", 'of type int. "bad" is never'),
-        ("BOOLEAN", {"positive": [1]}, "positive", "of type boolean. 1 is never"),
-        ("INT", {"positive": [True]}, "positive", "of type int. true is never"),
-        ("DATE", {}, "column", "'y' is of type date"),
+        ("BOOLEAN", {"threshold": 0.5}, "threshold", "boolean"),
+        ("INT", {"positive": ["bad"]}, "positive", '"bad"'),
+        ("BOOLEAN", {"positive": [1]}, "positive", "boolean. 1 "),
+        ("INT", {"positive": [True]}, "positive", "int. true "),
+        ("DATE", {}, "column", "date"),
     ],
 )
 def test_labels_that_do_not_fit_their_column(
@@ -99,7 +99,7 @@ def test_columns_that_spark_cannot_tell_apart(spark: SparkSession) -> None:
     assert "'u', 'U'" in str(faults["identities", "columns"].rule)
 
 
-OF_ONE_ROW, CHANCE = "more than its own row", "is random, and the corpus"
+OF_ONE_ROW, CHANCE = "own row", "random"
 MISFITS = {
     "max(s) > 0": OF_ONE_ROW,
     "count(*) > 1": OF_ONE_ROW,
@@ -123,17 +123,16 @@ def test_predicates_that_look_at_other_rows_or_are_left_to_chance(spark: SparkSe
     assert {
         fault.value: words in str(fault.rule) for fault, words in zip(faults.values(), MISFITS.values(), strict=True)
     } == dict.fromkeys(MISFITS, True)
-    assert {fault.fix for fault in faults.values()} == {"Correct it."}
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("s > y AND array(s) > 1", "Cast them."),
-        ("r.none = 1", "none`."),
-        ("r['none'] = 1", "Field: `none`."),
-        ("upper(y, y) = 'x'", "arguments."),
-        (f"s < {10**38}", "38 digits."),
+        ("s > y AND array(s) > 1", "Cast"),
+        ("r.none = 1", "none`"),
+        ("r['none'] = 1", "`none`"),
+        ("upper(y, y) = 'x'", "arguments"),
+        (f"s < {10**38}", "38 digits"),
         ("s > 1 && u > 1", "means AND"),
         ("u > 1 || u < 0", "means OR"),
         ("y || y", "means OR"),
@@ -150,9 +149,9 @@ def test_a_refused_predicate_is_explained(spark: SparkSession, text: str, words:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("nosuch = 1", "Column: `nosuch`."),
-        ("s >", "not valid Spark SQL"),
-        ("s", "of type double"),
+        ("nosuch = 1", "`nosuch`"),
+        ("s >", "Spark SQL"),
+        ("s", "double"),
         ("max(s) > 0", OF_ONE_ROW),
         ("rand(7) < 0.5", CHANCE),
     ],
@@ -161,7 +160,7 @@ def test_a_filter_that_does_not_fit(spark: SparkSession, formats: Path, text: st
     (fault,) = faults_of(spark, formats / "parquet", filter=text)
     assert (fault.path, fault.value) == (FILTER, text)
     assert words in str(fault.rule)
-    assert ("It has: id, y, s, u, night, text, day, moment." in str(fault.rule)) == (text != "s")
+    assert ("id, y, s, u, night, text, day, moment" in str(fault.rule)) == (text != "s")
 
 
 # ---- expressions that fail on a value
@@ -186,10 +185,10 @@ FAILING = {
     "zero": ("1 / (id - 3) > 0", "try_divide"),
     "regex": ("text RLIKE '('", "regular expression"),
     "replaced": ("regexp_replace(text, '[', '') = ''", "regular expression"),
-    "index": ("array(1)[cast(id AS INT)] = 1", "Use get."),
+    "index": ("array(1)[cast(id AS INT)] = 1", "Use get"),
     "narrow": ("cast(id * 1000 AS TINYINT) > 0", "too narrow"),
     "large": ("id + 9223372036854775807 > 0", "try_add"),
-    "raised": ("raise_error(text) IS NULL", "is raised"),
+    "raised": ("raise_error(text) IS NULL", "raised"),
     "unknown": ("size(sequence(cast(id AS INT), 0, 1)) > 0", "fails on a row"),
     "moment": ("to_date(text, 'yyyy') IS NULL", "try_to_timestamp"),
 }

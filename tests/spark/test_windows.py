@@ -142,10 +142,11 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
     days = (date.fromisoformat(FIRST), date.fromisoformat(LAST))
     query = "SELECT DISTINCT window_start, run_date, n_nights FROM latest_window_bias_metrics"
     assert ask(place.warehouse, query) == [(*days, 2)]
-    ledger = "SELECT window_start, n_rows, warnings, merged_run_ids FROM bias_runs WHERE job = 'window_metrics'"
+    ledger = "SELECT window_start, n_rows, merged_run_ids, unnest(warnings) FROM bias_runs WHERE job = 'window_metrics'"
     merged = [own["run_id"] for own in place.backfill.summary["published"]]
-    warnings = [f"{SECOND} is not in the window: not published."]
-    assert ask(place.warehouse, ledger) == [(days[0], N_ROWS + 5, warnings, merged)]
+    ((*row, warning),) = ask(place.warehouse, ledger)
+    assert row == [days[0], N_ROWS + 5, merged]
+    assert SECOND in warning
     assert ask(place.warehouse, "SELECT DISTINCT merged_run_ids FROM bias_runs WHERE job = 'bias_metrics'") == [(None,)]
     assert place.window.summary["missing"] == [SECOND]
     assert place.window.summary["nights"] == 2
@@ -195,8 +196,7 @@ def test_what_is_missing_is_listed(place: Place) -> None:
     done = merge(place.config, "2026-01-13", LAST)
     assert done.code == 3
     (fault,) = (line.partition(": error: ")[2] for line in done.err.splitlines() if ": error: " in line)
-    assert fault.startswith("window: 2 of 4 dates have no run to merge: 2026-01-13 (not published), 2026-01-15 (not")
-    assert "--allow-missing" in fault
+    assert all(part in fault for part in ("2 of 4 dates", "2026-01-13", SECOND, "--allow-missing"))
 
 
 def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) -> None:
