@@ -36,9 +36,6 @@ from tests.harness.spark_versions import IS_3_5
 
 pytestmark = pytest.mark.spark("how Spark reads files")
 
-CORRUPT = "corpus: a file cannot be read. It is corrupt or of another format. Replace it."
-
-
 # ---- bits that flip
 
 
@@ -68,7 +65,7 @@ def sum_of(spark: SparkSession, folder: Path) -> int:
 def assert_named(spark: SparkSession, folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         sum_of(spark, folder)
-    assert str(caught.value) == f"{CORRUPT} File: {folder}/flipped.parquet."
+    assert holds(str(caught.value), "corrupt", f" {folder}/flipped.parquet.")
 
 
 def test_every_flipped_bit_is_found_where_pages_have_checksums(spark: SparkSession, tmp_path: Path) -> None:
@@ -142,7 +139,7 @@ def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
     folder = lay_out(tmp_path / "first", parts["unscored"], parts["whole"])
     (fault,) = faults_of(spark, folder, measures_of())
     assert fault.path == ("models", "s")
-    assert "It has: id, y, u, part." in str(fault.rule)
+    assert "id, y, u, part" in str(fault.rule)
     assert "mergeSchema = true" in str(fault.fix)
     single = parts["unscored"]
     assert "mergeSchema" not in str(faults_of(spark, single, measures_of())[0].fix)
@@ -156,7 +153,7 @@ def test_files_that_would_not_be_read_are_named(spark: SparkSession, parts: dict
     """
     folder = lay_out(tmp_path / "rows", parts["whole"])
     shutil.copy(parts["whole"], folder / "b.parquet")
-    words = f"corpus: path {folder}: 1 file below it would not be read", "recursiveFileLookup = true"
+    words = folder, "1 file ", "recursiveFileLookup = true"
     assert holds(fault_of(spark, folder), *words, f"{folder}/b.parquet.")
     (folder / "part=0").rename(folder / "plain")
     assert holds(fault_of(spark, folder), *words, f"{folder}/plain/a.parquet.")
@@ -171,10 +168,10 @@ def test_partitions_of_different_columns_are_refused(
     for place in ("day=1", "day=2/hour=3"):
         (tmp_path / place).mkdir(parents=True)
         shutil.copy(parts["whole"], tmp_path / place / "a.parquet")
-    assert holds(fault_of(spark, tmp_path), f"corpus: path {tmp_path}: its folders are partitions of different columns")
+    assert holds(fault_of(spark, tmp_path), tmp_path, "different columns")
 
 
-HEADER_FAULT = "the header line of a CSV file names other columns than that of the first file", "enforceSchema = true"
+HEADER_FAULT = "header line", "enforceSchema = true"
 
 
 @pytest.mark.parametrize("multiline", [pytest.param("true", marks=pytest.mark.slow), "false"])
@@ -193,13 +190,13 @@ def test_a_csv_file_with_another_header_line_is_named(
         (tmp_path / f"{name}.csv").write_text(f"{line}\n{row}\n{row.replace('true', 'false')}\n")
     options = {"multiLine": multiline}
     fault = fault_of(spark, tmp_path, format="csv", options=options)
-    assert holds(fault, *HEADER_FAULT, f"File: {tmp_path}/")
+    assert holds(fault, *HEADER_FAULT, f" {tmp_path}/")
     if header == "id,y,u,s":
         by_position = options | {"enforceSchema": "true"}
         assert read_and_rank(spark, tmp_path, format="csv", options=by_position).n_rows == 4
     (tmp_path / "a.csv").unlink()
     schema = "id STRING, y STRING, s STRING, u STRING"
-    assert holds(fault_of(spark, tmp_path, format="csv", schema=schema), *HEADER_FAULT, f"File: {tmp_path}/b.csv.")
+    assert holds(fault_of(spark, tmp_path, format="csv", schema=schema), *HEADER_FAULT, f" {tmp_path}/b.csv.")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +211,7 @@ def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_pa
     (tmp_path / "part=0").mkdir()
     (tmp_path / "part=0" / "a.json").write_text(json.dumps(rows, indent=2))
     fault = fault_of(spark, tmp_path, format="json", schema=schema)
-    assert holds(fault, f"corpus: path {tmp_path}: a line of JSON is not a whole record.", "multiLine = true")
+    assert holds(fault, tmp_path, "multiLine = true")
     counts = read_and_rank(spark, tmp_path, format="json", schema=schema, options={"multiLine": "true"})
     assert counts == RowCounts(6, 0, {}, {"s": 6})
 
@@ -222,7 +219,7 @@ def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_pa
 def test_a_pattern_that_no_file_has(spark: SparkSession, parts: dict[str, Path]) -> None:
     """The path is a pattern that matches no file: the path is named."""
     path = parts["whole"].parent
-    assert holds(fault_of(spark, f"{path}/*.nothing"), f"corpus: path {path}/*.nothing: there is nothing at this path.")
+    assert holds(fault_of(spark, f"{path}/*.nothing"), f"{path}/*.nothing: ")
     assert read_and_rank(spark, f"{path}/who*.parquet").n_rows == 10
 
 
@@ -313,7 +310,7 @@ def test_a_type_that_spark_lacks_is_named_and_can_be_left_out(
     table = pq.read_table(odd / "a.parquet").drop_columns(["moment"]).append_column("odd", kind)
     pq.write_table(table, tmp_path / "a.parquet", version="2.6")
     fault = fault_of(spark, tmp_path).replace("MICROS,true", "MICROS,false")  # an older pyarrow takes them for UTC
-    assert holds(fault, f"corpus: path {tmp_path}: a column has a type that Spark cannot read.", f"Type: {words}.")
+    assert holds(fault, tmp_path, "type that Spark cannot read", f" {words}.")
     schema = "y BOOLEAN, u FLOAT, `wide decimal` DECIMAL(38,10)"
     counts = read_and_rank(spark, tmp_path, of_model("wide decimal"), schema=schema)
     assert counts.n_eligible == {"wide decimal": N_ODD}

@@ -96,7 +96,7 @@ def test_rows_that_do_not_come_back_are_not_published(
         publish(spark, suite_tables(0.7), run, ChangingStore(str(run_before), change), record_of())
     (fault,) = caught.value.messages
     assert fault.startswith(f"{run_before}/bias_metrics/{run.partition}: ")
-    assert f"{2 if change is nudge else 1} rows were read back. They are not the 2 rows written" in fault
+    assert f" {2 if change is nudge else 1} rows " in fault
     assert latest(run_before) == BEFORE
 
 
@@ -114,8 +114,8 @@ def test_rows_of_a_large_table_that_do_not_come_back_are_not_published(
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, {REJECTED_ROWS: frame}, run, store, record_of())
     (fault,) = caught.value.messages
-    assert fault.startswith(f"{run_before}/rejected_rows/{run.partition}: {n_rows} rows with checksum ")
-    assert "3 rows with checksum" in fault
+    assert fault.startswith(f"{run_before}/rejected_rows/{run.partition}: {n_rows} rows ")
+    assert " 3 rows " in fault
     assert latest(run_before) == BEFORE
 
 
@@ -237,7 +237,8 @@ def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> No
         publish(spark, suite_tables(), run_at(1, "r1"), PathStore(f"{tmp_path}/file/warehouse"), record_of())
     assert caught.value.exit_code == 1
     path = f"{tmp_path}/file/warehouse/u_statistics/run_date=2026-01-15/run_id=r1"
-    assert str(caught.value).startswith(f"{path}: could not be written, Not a directory")
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "Not a directory" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -246,7 +247,7 @@ def test_a_read_only_folder_is_named(spark: SparkSession, tmp_path: Path) -> Non
     """The output folder is read-only: it is named."""
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.* could not be written"):
+        with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.*written"):
             publish(spark, suite_tables(), start_run(), PathStore(str(tmp_path)), record_of())
     finally:
         tmp_path.chmod(0o700)
@@ -294,7 +295,7 @@ def test_a_full_disk_is_named_and_publishes_nothing(run_before: Path) -> None:
     done = run_python("-c", LIMITED, run_before)
     assert done.returncode == 1, done.stderr
     assert f"{run_before}/rejected_rows/run_date={RUN_DATE}/run_id=" in done.stdout
-    assert "could not be written, java.io.IOException: File too large" in done.stdout
+    assert "File too large" in done.stdout
     assert latest(run_before) == BEFORE
 
 
@@ -343,8 +344,8 @@ def test_a_disk_that_runs_full_publishes_nothing_and_the_rerun_is_whole(spark: S
     store = PathStore(f"{small_disk}/warehouse")
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, with_rejects(spark, HASH), start_run(), store, record_of())
-    assert re.match(rf"{small_disk}/warehouse/\w+/run_date={RUN_DATE}/run_id=", str(caught.value))
-    assert re.search(r"could not be written, (java\.io\.IOException: )?No space left on device", str(caught.value))
+    fault = rf"{small_disk}/warehouse/\w+/run_date={RUN_DATE}/run_id=.*No space left on device"
+    assert re.match(fault, str(caught.value))
     assert latest(small_disk / "warehouse") == BEFORE
     mount("-o", "remount,size=50m", str(small_disk))
     publish(spark, with_rejects(spark, HASH), start_run(), store, record_of())
@@ -361,7 +362,7 @@ def test_a_disk_that_may_only_be_read_is_named(spark: SparkSession, small_disk: 
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, suite_tables(0.7), start_run(), PathStore(f"{small_disk}/warehouse"), record_of())
     assert f"{small_disk}/warehouse/" in str(caught.value)
-    assert "could not be written, " in str(caught.value)
+    assert "written" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert latest(small_disk / "warehouse") == BEFORE
 
@@ -381,8 +382,8 @@ def test_a_task_that_fails_in_the_middle_of_a_file_publishes_nothing(
     with pytest.raises(BiasSparkError) as caught:
         publish(spark, with_rejects(spark, half_way), start_run(), store, record_of())
     assert f"{tmp_path}/warehouse/rejected_rows/" in str(caught.value)
-    assert "could not be written, " in str(caught.value)
-    assert "[USER_RAISED_EXCEPTION]." in str(caught.value)
+    assert "written" in str(caught.value)
+    assert "[USER_RAISED_EXCEPTION]" in str(caught.value)
     assert "canary" not in str(caught.value)
     assert latest(tmp_path / "warehouse") == BEFORE
     publish(spark, suite_tables(0.7), start_run(), store, record_of())

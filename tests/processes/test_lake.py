@@ -87,8 +87,8 @@ def test_readers_see_the_latest_published_run_of_each_date_and_nothing_of_one_th
     assert results["rows"] == [["a", 0.7], ["b", 0.7]]
     assert results["broken"] == "BiasSparkError: bias_runs: broken"
     assert results["stored"] == sorted(results["runs"])
-    assert "is published already" in results["published twice"]
-    assert "4 rows were read back. They are not the 2 rows written" in results["written twice"]
+    assert "already" in results["published twice"]
+    assert all(part in results["written twice"] for part in ("4 rows", "2 rows"))
 
 
 def test_tables_say_what_they_hold_and_get_new_columns(results: Results) -> None:
@@ -97,8 +97,7 @@ def test_tables_say_what_they_hold_and_get_new_columns(results: Results) -> None
     assert results["comments"] == comments | {"of_tomorrow": None}
     assert results["comment"] == PINNED_SKEW.comment
     assert results["misfit"].startswith("InputError: ")
-    assert "its columns are not those of pinned_skew. It has " in results["misfit"]
-    assert "The table has corpus STRING, model STRING" in results["misfit"]
+    assert all(part in results["misfit"] for part in ("pinned_skew", "corpus STRING, model STRING"))
     assert results["required"] == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
     assert re.search("NOT.NULL|non-nullable field", results["null key"])  # the latter is Spark 3.5's own
 
