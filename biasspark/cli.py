@@ -44,7 +44,7 @@ exit codes:
   4    another run published the same date and corpus first
   5    done and published, but a gate failed
   130  interrupted (SIGINT)
-  143  terminated (SIGTERM)
+  143  terminated (SIGTERM, SIGHUP)
 """
 DATED_EXAMPLES = """\
 examples:
@@ -203,7 +203,12 @@ def run_job(
         return int(stop.code or 0)
     try:
         request = SessionRequest(arguments.engine, arguments.remote, arguments.master)
-        with interrupted_by(signal.SIGINT), interrupted_by(signal.SIGTERM, Terminated), session_requested(request):
+        with (
+            interrupted_by(signal.SIGINT),
+            interrupted_by(signal.SIGTERM, Terminated),
+            interrupted_by(signal.SIGHUP, Terminated),
+            session_requested(request),
+        ):
             outcome = main(arguments)
         return outcome if isinstance(outcome, int) else print_outcome(outcome)
     except KeyboardInterrupt as stop:

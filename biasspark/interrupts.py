@@ -16,7 +16,7 @@ REPEAT_SECONDS = 0.5
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a job like Ctrl-C."""
+    """SIGTERM, or SIGHUP of a closed terminal, which ends a job like Ctrl-C."""
 
 
 def guard_interrupts(

@@ -224,10 +224,10 @@ class TestExit:
         printed = "job.py: error: one.\njob.py: error: two\\x1b[2J.\n"
         assert run(fail_with(error("one.", "two\x1b[2J."))) == (exit_code, "", printed)
 
-    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
     def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
-        handlers = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)]
+        handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         ended: list[bool] = []
         kill = partial(os.kill, os.getpid(), signum)
         scope: dict[str, Any] = {"__name__": "grpc._channel", "time": time, "ended": ended, "kill": kill}
@@ -240,7 +240,7 @@ class TestExit:
 
         assert run_job(work, PARSER, FLAGS) == code
         assert ended == [True]
-        assert [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)] == handlers
+        assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
 
     def test_an_error_that_follows_an_interrupt_does_not_hide_it(self, run: Run) -> None:
         def work(_: argparse.Namespace) -> int:
