@@ -26,11 +26,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 _SQL_NAMES = {kind: name for name, kind in _BASIC_TYPES.items()}
 
 
-def column_names(declared: str) -> list[str]:
-    """Return the names of declared columns."""
-    return [column.split()[0] for column in declared.split(", ")]
-
-
 def arrow_schema(declared: str) -> pa.Schema:
     """Return declared columns as an Arrow schema."""
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in map(str.split, declared.split(", "))])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from biasspark.ddl import column_names
+from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.civil import (
@@ -183,7 +183,7 @@ def test_the_most_that_can_be_unannotated() -> None:
 
 
 def test_columns() -> None:
-    assert column_names(CivilRequest(5, 1).columns) == [
+    assert arrow_schema(CivilRequest(5, 1).columns).names == [
         *("id", "created_date", "target"),
         *IDENTITY_NAMES,
         *("comment_length", "toxicity_1", "toxicity_6"),
