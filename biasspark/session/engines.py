@@ -28,7 +28,7 @@ from biasspark.interrupts import guard_interrupts
 from biasspark.session_request import Engine, SessionRequest
 from biasspark.text import format_count
 
-_SPARK_SUBMIT_VARIABLES = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
+_SPARK_SUBMIT_VARIABLES = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "MASTER"}
 """Set by spark-submit, or by users to pass its arguments."""
 
 
@@ -143,12 +143,14 @@ def expression(corpus: DataFrame, text: str) -> Column:
 
 # ---- the embedded engine
 
-# Read when the server starts.
+# Read when the server starts, and the client connects.
 _ENVIRONMENT = {
     # Rows per batch of Python functions. With the default of 8,192 they take several times as long.
     "SAIL_EXECUTION__BATCH_SIZE": "100000",
     # With statistics of a file whose column has one value and NaN, it would read NaN as that value.
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
+    # The client would connect to the server through the proxy of `http_proxy`.
+    "no_grpc_proxy": "127.0.0.1",
 }
 BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
@@ -236,6 +238,7 @@ def available_memory() -> int | None:
 def _start_server() -> str:
     os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
+    os.environ.pop("MASTER", None)  # PySpark refuses it next to the URL of a server
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
     handler = ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
     server.start(background=True)

@@ -124,6 +124,12 @@ assert biasspark.local() is not spark
     assert done.stderr == ""
 
 
+def test_the_engine_starts_whatever_the_proxy_and_the_master_of_the_environment() -> None:
+    script = "import biasspark; assert biasspark.local().range(3).count() == 3"
+    done = run_python("-c", script, http_proxy="http://127.0.0.1:9", MASTER="local[2]")
+    assert done.returncode == 0, done.stderr
+
+
 def configure(folder: Path, **tables: Any) -> tuple[object, ...]:
     """Write a configuration; return the flags of a run with it."""
     return "--config", write_config(folder, **tables), "--run-date", RUN_DATE

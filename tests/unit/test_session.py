@@ -151,6 +151,7 @@ BOTH = {"embedded", "spark"}
         (SessionRequest(remote="sc://host"), None, {}, {"embedded"}, "spark"),
         (SessionRequest(), None, {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "spark"),
         (SessionRequest(), None, {"PYSPARK_GATEWAY_PORT": "1"}, BOTH, "spark"),
+        (SessionRequest(), None, {"MASTER": "local[2]"}, BOTH, "spark"),
         (SessionRequest(engine="spark"), None, {}, BOTH, "spark"),
         (SessionRequest(engine="embedded"), "yarn", {"SPARK_REMOTE": "sc://host"}, {"embedded"}, "embedded"),
         # None of these can be had.
