@@ -18,6 +18,7 @@ from pyarrow import csv as arrow_csv
 from biasspark.columns import MALFORMED
 from biasspark.config import Corpus
 from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.session.engines import available_memory
 
 _BLOCK = 1 << 26
 _ON_SPARK = "Rewrite the file, or run it on Spark."
@@ -47,8 +48,9 @@ def csv_schema(names: Sequence[str]) -> pa.Schema:
 def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as `csv_schema`; malformed lines hold only the id and the day.
 
-    Raises `InputError` if the file cannot be read as Spark reads it.
+    Raises `InputError` if the file cannot be read as Spark reads it, or does not fit the free memory.
     """
+    _refuse_too_large(file)
     schema = csv_schema(names)
     content = _normalize_line_ends(file, file.read_bytes(), corpus.separator)
     malformed: list[str] = []
@@ -81,6 +83,17 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         known = [dict(zip(names, line, strict=False)) for line in fields]
         rows = [{MALFORMED: True, **{name: line.get(name) or None for name in kept}} for line in known]
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
+
+
+def _refuse_too_large(file: Path) -> None:
+    needed = 2 * file.stat().st_size  # at least: quotes and line ends take up to three more copies
+    if (available := available_memory()) is None or needed <= available:
+        return
+    rule = (
+        f"The embedded engine reads {file} in memory, which needs {needed / 2**30:.1f} GiB or more, and "
+        f"{available / 2**30:.1f} GiB are free."
+    )
+    raise InputError(Fault(("corpus", "path"), ABSENT, rule, "Split the file, or run it on Spark."))
 
 
 def _normalize_line_ends(file: Path, content: bytes, separator: str) -> bytes:

@@ -113,6 +113,7 @@ def _with_nulls(rows: DataFrame, folder: _Folder) -> DataFrame:
 def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date | None) -> DataFrame:
     """Return the rows of the files in a Delta log, read through links to them in partition folders like Spark's."""
     table = open_delta(corpus, root, run_date)
+    _refuse_unreadable([file for file, _ in table.files], corpus.location)
     folders = []
     for _, values in table.files:
         texts = zip(table.partitions, values, strict=True)
@@ -141,11 +142,12 @@ def _read_parquet_folder(
             refuse_other_format(spark, corpus, _uri(_original(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
         written.append(schema)
-    merges = corpus.lower_options.get("mergeschema", "").lower() == "true"
+    merges = bool(corpus.schema) or corpus.lower_options.get("mergeschema", "").lower() == "true"
     sources = list(zip(files, written, strict=True))
     merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
     if corpus.schema:
         schema = spark.createDataFrame([], corpus.schema).schema
+        _refuse_repeated(schema.names, where)
         for name in folder.partitions:
             if name not in schema.names:
                 schema.add(name, StringType())
@@ -155,7 +157,8 @@ def _read_parquet_folder(
         root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
     elif not folder.is_whole:
         root, _ = _link_files(files, [file.relative_to(root).parent for file in files])
-    return spark.read.schema(schema).parquet(str(root))
+    rows = spark.read.schema(schema).parquet(str(root))
+    return rows.select(*(column(name).alias(name) for name in schema.names))  # in the case of the schema
 
 
 def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
@@ -210,10 +213,10 @@ def _list_files(root: Path, where: str) -> list[Path]:
     """Return the data files below a path, in order."""
     try:
         files = sorted(_data_files(root, where))
-    except FileNotFoundError:
-        raise InputError(condition_fault(where, "PATH_NOT_FOUND")) from None
     except PermissionError as error:
         raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {error.filename}.")) from None
+    except OSError as error:
+        raise InputError(condition_fault(where, "PATH_NOT_FOUND", f"{describe_cause(error)}.")) from None
     if not files:
         raise InputError(condition_fault(where, "UNABLE_TO_INFER_SCHEMA"))
     return files
@@ -231,7 +234,8 @@ def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date 
 def _refuse_unreadable(files: Iterable[Path], where: str) -> None:
     for file in files:
         if not file.exists():
-            raise InputError(f"{where}: the link {file} leads to no file. Restore the file, or remove the link.")
+            problem, link = ("leads to no file", ", or remove the link") if file.is_symlink() else ("is missing", "")
+            raise InputError(f"{where}: {file} {problem}. Restore the file{link}.")
         if not os.access(file, os.R_OK):
             raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {file}."))
 
@@ -242,7 +246,8 @@ def _data_files(root: Path, where: str) -> Iterator[Path]:
         yield root
         return
     for entry in map(Path, os.scandir(root)):
-        if entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name):
+        name = entry.name
+        if name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name):
             continue
         if not (entry.is_dir() and os.access(entry, os.R_OK | os.X_OK)):
             yield entry
@@ -259,7 +264,7 @@ def _uri(file: Path) -> str:
 
 def _original(file: Path) -> Path:
     """Return the user's file, as the file read may be a link to it."""
-    return file.readlink() if file.is_symlink() else file
+    return file.parent / file.readlink() if file.is_symlink() else file
 
 
 def _partitions_of(file: Path, root: Path) -> list[tuple[str, str]]:
@@ -286,8 +291,7 @@ def _read_schema(file: Path, where: str) -> pa.Schema | None:
         of_arrow = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return None
-    if len(set(schema.names)) < len(schema.names):
-        raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"File: {_original(file)}."))
+    _refuse_repeated(schema.names, where, f"File: {_original(file)}.")
     leaves = map(footer.schema.column, range(footer.num_columns))
     of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
@@ -299,6 +303,12 @@ def _read_schema(file: Path, where: str) -> pa.Schema | None:
             if pa.types.is_dictionary(kind) or pa.types.is_date64(kind):  # pyarrow drops these, and the engine does not
                 schema = schema.set(index, of_arrow.field(field.name))
     return schema
+
+
+def _refuse_repeated(names: Sequence[str], where: str, *details: str) -> None:
+    """Stop at two columns that Spark takes for one, as it ignores case."""
+    if len({name.lower() for name in names}) < len(names):
+        raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", *details))
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType:
@@ -319,11 +329,12 @@ def _is_read_like_spark(kind: pa.DataType) -> bool:
 
 
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
-    """Return whether the embedded engine cannot read files: dictionaries, large lists, and types that differ."""
-    types: dict[str, pa.DataType] = {}
+    """Return whether the engine cannot read files: dictionaries, large lists, types or cases of names that differ."""
+    fields: dict[str, tuple[str, pa.DataType]] = {}
     old_times = {(schema.metadata or {}).get(_INT96_TYPE) for schema in schemas}
     return len(old_times) > 1 or any(
-        not _is_read_like_spark(field.type) or types.setdefault(field.name, field.type) != field.type
+        not _is_read_like_spark(field.type)
+        or fields.setdefault(field.name.lower(), (field.name, field.type)) != (field.name, field.type)
         for schema in schemas
         for field in schema
     )
@@ -331,24 +342,21 @@ def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
 
 def _merge(sources: Sequence[tuple[Path, pa.Schema]], where: str, merges: bool) -> pa.Schema:
     """Return the columns of the first file, or of all, as Spark reads them; a column has the same type in all files."""
-    types: dict[str, pa.DataType] = {}
+    fields: dict[str, pa.Field] = {}
     for file, field in ((file, field) for file, schema in sources for field in schema):
         kind = _spark_type(field.type)
-        known = types.setdefault(field.name, kind)
+        known = fields.setdefault(field.name.lower(), pa.field(field.name, kind)).type
         if known != kind:
             details = (f"Column: {field.name}, {kind} for {known}.", f"File: {_original(file)}.")
             scope = "The embedded engine looks at all columns, and Spark at those that are measured."
             raise InputError(condition_fault(where, "PARQUET_COLUMN_DATA_TYPE_MISMATCH", *details, scope))
-    return pa.schema([(name, kind) for name, kind in types.items() if merges or name in sources[0][1].names])
+    return pa.schema(list(fields.values()) if merges else [fields[name.lower()] for name in sources[0][1].names])
 
 
 def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> StructType:
     """Return the columns of the files as Spark reads them, then the partition columns, which are text."""
     fields = []
-    by_name: dict[str, str] = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
-        if by_name.setdefault(name.lower(), name) != name:
-            raise InputError(condition_fault(where, "COLUMN_ALREADY_EXISTS", f"Column: {name}."))
         if name in partitions:
             continue
         is_unknown = any(is_of(kind) for is_of in (pa.types.is_time, pa.types.is_duration, pa.types.is_float16))
@@ -423,10 +431,12 @@ def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.Reco
     """Yield the rows of a Parquet file in the columns of a schema that it has, dictionaries as their values."""
     try:
         with pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as source:
-            names = [name for name in schema.names if name in source.schema_arrow.names]
-            target = pa.schema([schema.field(name) for name in names])
-            for batch in source.iter_batches(_ROWS, columns=names):
-                yield from pa.Table.from_batches([batch]).select(names).cast(target).to_batches()
+            names = {name.lower(): name for name in source.schema_arrow.names}
+            target = pa.schema([field for field in schema if field.name.lower() in names])
+            chosen = [names[name.lower()] for name in target.names]
+            for batch in source.iter_batches(_ROWS, columns=chosen):
+                rows = pa.Table.from_batches([batch]).select(chosen).rename_columns(target.names)
+                yield from rows.cast(target).to_batches()
     except (pa.ArrowException, OSError):
         raise InputError(condition_fault(where, "FAILED_READ_FILE", f"File: {_original(file)}.")) from None
 
@@ -456,7 +466,7 @@ def open_delta(corpus: Corpus, root: Path, run_date: date | None = None) -> Delt
         log = library.DeltaTable(root, version=None if version is None else int(version))
         actions = pa.table(log.get_add_actions(flatten=True)).to_pylist()
     except library.exceptions.TableNotFoundError:
-        condition = "UNABLE_TO_INFER_SCHEMA" if root.exists() else "PATH_NOT_FOUND"
+        condition = "UNABLE_TO_INFER_SCHEMA" if os.path.exists(root) else "PATH_NOT_FOUND"
         raise InputError(condition_fault(corpus.location, condition)) from None
     except (library.exceptions.DeltaError, ValueError):
         if version is None:

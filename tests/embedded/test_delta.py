@@ -192,6 +192,16 @@ def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -
     assert found[0].equals(found[1])
 
 
+def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "corpus", pa.table(make_rows()))
+    (file,) = (tmp_path / "corpus").glob("*.parquet")
+    file.unlink()
+    config = write_config(tmp_path, corpus={"format": "delta"})
+    done = run_embedded("measure", "--config", config, "--run-date", RUN_DATE)
+    assert (done.code, str(file) in done.err) == (3, True), done.err
+
+
 def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)

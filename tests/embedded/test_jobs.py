@@ -305,6 +305,19 @@ def test_symbolic_links_that_lead_to_no_file(leads_to: str, tmp_path: Path) -> N
     assert "permission" not in done.err
 
 
+def test_the_file_of_a_relative_link_is_named(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    (tmp_path / "store.parquet").write_bytes(b"PAR1")
+    (tmp_path / "corpus" / "part-2.parquet").symlink_to("../store.parquet")
+    done = run("measure", *configure(tmp_path))
+    assert (done.code, "store.parquet" in done.err) == (3, True), done.err
+
+
+def test_a_copy_that_hadoop_is_still_writing_is_ignored(tmp_path: Path) -> None:
+    (write_parquet(tmp_path / "corpus", make_rows()) / "part-2.parquet._COPYING_").write_bytes(b"PAR1")
+    assert run_well("measure", *configure(tmp_path))["n_rows"] == N_ROWS
+
+
 def write_other_types(folder: Path) -> None:
     write_parquet(folder, make_rows())
     rows = pa.table(make_rows())
@@ -352,6 +365,7 @@ BROKEN: dict[str, Callable[[Path], object]] = {
     "corrupt": lambda folder: write_bytes(folder, b"PAR1" + bytes(100) + b"PAR1"),
     "no bytes": lambda folder: write_bytes(folder, b""),
     "other types": write_other_types,
+    "a link to itself": lambda folder: folder.symlink_to(folder),
     "columns that differ in case": lambda folder: write_parquet(folder, make_rows() | {"SCORE": [1.0] * 2_000}),
 }
 
@@ -460,6 +474,20 @@ def test_categories_are_read_as_their_values(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("schema", [None, "id STRING, target DOUBLE, score DOUBLE, male DOUBLE, female DOUBLE"])
+def test_files_whose_columns_differ_in_case(schema: str | None, tmp_path: Path) -> None:
+    """The first file has no scores if the schema declares them."""
+    rows = pa.table(make_rows())
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(rows.drop_columns(["score"]) if schema else rows, tmp_path / "corpus/0.parquet")
+    pq.write_table(rows.rename_columns([name.title() for name in rows.column_names]), tmp_path / "corpus/1.parquet")
+    summary = run_well("measure", *configure(tmp_path, corpus={"schema": schema}))
+    assert (summary["n_rows"], summary["rejects"]) == (2 * N_ROWS, {"null_score": N_ROWS} if schema else {})
+    n_male = sum(share is not None and share >= 0.5 for share in rows["male"].to_pylist())
+    sizes = ask(tmp_path / "warehouse", "SELECT subgroup_size FROM bias_metrics WHERE identity = 'male'")
+    assert sizes == [(n_male * (1 if schema else 2),)]
+
+
 def test_types_that_only_arrow_has_are_read_as_those_of_spark(tmp_path: Path) -> None:
     """Columns such as an embedding, as Arrow and Polars write them: each row has the value that was written."""
     rows = pa.table(make_rows())
@@ -529,6 +557,17 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     pq.write_table(rows.append_column("score", rows["score"]), tmp_path / "corpus/a.parquet")
     done = run("measure", *configure(tmp_path))
     assert (done.code, "a.parquet" in done.err) == (3, True), done.err
+
+
+def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["id,target,score,male,length,comment_text\n", "c,1,0.5,1,5,a\n", "d,0,0.4,1,5,a\n"]
+    write_csv(tmp_path, *lines)
+    n_bytes = len("".join(lines))
+    for available, code in ((2 * n_bytes - 1, 3), (2 * n_bytes, 0)):
+        monkeypatch.setattr("biasspark.corpus.local_csv.available_memory", lambda available=available: available)
+        done = measure_csv(tmp_path)
+        assert done.code == code, done.err
+        assert ("x.csv in memory" in done.err) == (code == 3)
 
 
 def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
