@@ -9,6 +9,7 @@ Parquet for the life of the process.
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,7 +118,7 @@ def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date 
     folders = []
     for _, values in table.files:
         texts = zip(table.partitions, values, strict=True)
-        folders.append(Path(*(f"{name}={_NULL if text is None else quote(text, safe='')}" for name, text in texts)))
+        folders.append(Path(*(f"{name}={_NULL if text is None else _escape(text)}" for name, text in texts)))
     links_root, links = _link_files([file for file, _ in table.files], folders)
     types = {field.name: from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in table.schema}
     if not links:
@@ -127,6 +128,11 @@ def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date 
     rows = _with_nulls(_read_parquet_folder(spark, corpus, folder, stored), folder)
     typed = {name: column(name).cast(types[name]) for name in table.partitions}
     return rows.select(*(typed.get(name, column(name)).alias(name) for name in types))
+
+
+def _escape(text: str) -> str:
+    """Return a value as in the name of a folder: letters stay as they are, since escaped ones may be too long."""
+    return re.sub(r"\W", lambda sign: quote(sign[0], safe=""), text)
 
 
 def _read_parquet_folder(

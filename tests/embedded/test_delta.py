@@ -202,6 +202,18 @@ def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
     assert (done.code, str(file) in done.err) == (3, True), done.err
 
 
+def test_a_long_value_of_a_partition(tmp_path: Path) -> None:
+    """Escaped, it would be too long for the name of a folder. delta-rs cannot write it, and Spark can."""
+    deltalake = pytest.importorskip("deltalake")
+    rows, text = pa.table(make_rows()), "\u8a9e" * 60
+    rows = rows.append_column("lang", pa.array(["en"] * len(rows)))
+    deltalake.write_deltalake(tmp_path / "corpus", rows, partition_by=["lang"])
+    (log,) = (tmp_path / "corpus" / "_delta_log").glob("*.json")
+    log.write_text(log.read_text("utf-8").replace('"en"', f'"{text}"'), "utf-8")
+    config = write_config(tmp_path, corpus={"format": "delta", "filter": f"lang = '{text}'"})
+    assert run("measure", "--config", config, "--run-date", RUN_DATE)["n_rows"] == len(rows)
+
+
 def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)
