@@ -183,9 +183,10 @@ def attribute_corpus(
             if needed and not value:
                 fix = f"Give, for example, {_TURNED_ON_BY[needed]}."
                 raise ConfigError(Fault(("attribution", key), value, "It must not be empty.", fix))
+        measures, id_column = keywords.measures(), keywords.given["id"]
         with (
-            spark_rows(df) as corpus,
-            survey_rows(corpus, keywords.measures(), keywords.given["id"], "estimate") as surveyed,
+            spark_rows(df, measures, id_column) as corpus,
+            survey_rows(corpus, measures, id_column, "estimate") as surveyed,
             rank_surveyed(surveyed, with_losses=with_losses) as ranked,
         ):
             tables, warnings = list_tables(surveyed, ranked)
@@ -238,13 +239,11 @@ def example_attributions(
     little; if that does not settle a warning, they are scanned and shuffled once more.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
-    with (
-        keywords.name_faults(),
-        spark_rows(df) as corpus,
-        survey_rows(corpus, keywords.measures(), id, "estimate") as surveyed,
-    ):
-        rows, warnings = attribute_rows(surveyed)
-        examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
+    with keywords.name_faults():
+        measures = keywords.measures()
+        with spark_rows(df, measures, id) as corpus, survey_rows(corpus, measures, id, "estimate") as surveyed:
+            rows, warnings = attribute_rows(surveyed)
+            examples = give(df, schemas.EXAMPLE_ATTRIBUTIONS, rows)
     warn(warnings)
     return examples
 

@@ -165,7 +165,10 @@ def model_comparisons(
     keywords = Keywords(arguments, "compare")
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, compare(corpus, measures, id, "estimate" if id else "allow") as comparison:
+        with (
+            spark_rows(df, measures, id) as corpus,
+            compare(corpus, measures, id, "estimate" if id else "allow") as comparison,
+        ):
             compared = comparison.compute()
     warn(comparison.list_warnings(compared))
     return hold(df, MODEL_COMPARISONS, comparisons_table(compared, measures.intervals.level))

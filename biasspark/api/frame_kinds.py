@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import date
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -23,8 +24,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from biasspark.api.record_batches import Frame, is_of, is_parquet, is_spark, path_of, read_rows
-from biasspark.config import Corpus
+from biasspark.api.record_batches import Frame, format_of, is_of, is_spark, path_of, read_rows
+from biasspark.config import Corpus, Measures
 from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import TOML, BiasSparkError, ConfigError, Fault, InputWarning
@@ -37,20 +38,23 @@ from biasspark.text import list_choices, show_value
 
 
 @contextmanager
-def spark_rows(df: Frame) -> Iterator[DataFrame]:
+def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> Iterator[DataFrame]:
     """Yield the rows of a frame as a DataFrame of Spark. Ctrl-C waits where it would break the session.
 
-    Rows of other libraries are read in the active session. Without one, the embedded engine is started if it is
-    installed, else local Spark. Raises as `read_rows`, and `ConfigError` without a session and any engine.
+    Rows of other libraries are read in the active session, and files as the jobs read them for the same measures.
+    Without a session, the embedded engine is started if it is installed, else local Spark. Raises as `read_rows` and
+    `read_corpus`, and `ConfigError` without a session and any engine.
     """
     with interrupted_by(signal.SIGINT), ExitStack() as stack:
         if is_spark(df):
             yield df
             return
-        rows = None if is_parquet(df) else read_rows(df)
+        path = path_of(df, "df") if isinstance(df, str | Path) else ""
+        rows = None if path else read_rows(df)
         spark = find_session() if is_session_there() else build_session("biasspark")
         if rows is None:
-            yield read_corpus(spark, Corpus(name="df", path=path_of(df, "df")), date.min)
+            corpus = Corpus(name="df", path=path, format=format_of(path), id=id_column)
+            yield read_corpus(spark, corpus, date.min, measures if corpus.is_untyped else None)
             return
         stack.enter_context(_explain_missing_columns(rows.unreadable))
         schema = from_arrow_schema(rows.batches.schema, prefer_timestamp_ntz=True)

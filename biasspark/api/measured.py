@@ -199,7 +199,7 @@ def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:
     """Survey and rank a corpus, and issue its warnings. See `measure`."""
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, survey_for_ranking(corpus, measures) as surveyed:
+        with spark_rows(df, measures) as corpus, survey_for_ranking(corpus, measures) as surveyed:
             measured = MeasuredCorpus(df, surveyed, corpus_steps.measure(surveyed))
     warn(measured.warnings)
     return measured

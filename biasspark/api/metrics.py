@@ -321,7 +321,7 @@ def pinned_skew(
     keywords = Keywords(locals(), "pinned_skew")
     with keywords.name_faults():
         measures = keywords.measures()
-        with spark_rows(df) as corpus, survey_for_ranking(corpus, skew_only(measures)) as surveyed:
+        with spark_rows(df, measures) as corpus, survey_for_ranking(corpus, skew_only(measures)) as surveyed:
             check_identity(surveyed.survey, measures.identities, identity)
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
@@ -496,7 +496,7 @@ def label_balance(
     keywords = Keywords(arguments, "label_balance")
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
-        with spark_rows(df) as corpus, balance_labels(corpus, measures) as counted:
+        with spark_rows(df, measures) as corpus, balance_labels(corpus, measures) as counted:
             balance, warnings = counted.balance, counted.warnings
     warn(warnings)
     return hold(df, schemas.LABEL_BALANCE, balance)

@@ -137,9 +137,9 @@ def is_spark(df: Frame) -> bool:
     return hasattr(df, "sparkSession")
 
 
-def is_parquet(df: Frame) -> bool:
-    """Return whether a frame is the path of Parquet."""
-    return isinstance(df, str | Path) and not str(df).lower().endswith(_CSV)
+def format_of(path: str) -> str:
+    """Return the format of a path: csv by its ending, else parquet."""
+    return "csv" if path.lower().endswith(_CSV) else "parquet"
 
 
 def path_of(df: str | Path, name: str) -> str:
@@ -186,18 +186,21 @@ def _simplify(df: Any) -> Any:
 
 def _open_path(path: str, name: str) -> pa.RecordBatchReader:
     """Open Parquet, or CSV (RFC 4180) with a header line, in which empty and NA cells are missing values."""
-    kind = "Parquet" if is_parquet(path) else "CSV with a header line and as many fields in each record"
+    is_parquet = format_of(path) == "parquet"
+    kind = "Parquet" if is_parquet else "CSV with a header line and as many fields in each record"
     if Path(path, "_delta_log").exists():
         rule = "It is a Delta table, whose log lists the files that count."
         fix = f"Pass the Arrow table deltalake.DeltaTable({path!r}).to_pyarrow_table()."
         raise InputError(Fault((name,), path, rule, fix))
     try:
-        if is_parquet(path):
+        if is_parquet:
             return pa.dataset.dataset(path, format="parquet").to_table().to_reader(_BATCH)
         rows = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+            convert_options=pa.csv.ConvertOptions(
+                null_values=["", "NA"], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
         )
     except pa.ArrowInvalid as error:
         row = re.search(r"Row #(\d+)", str(error))
@@ -208,7 +211,7 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         raise InputError(Fault((name,), path, "There is nothing at this path.", fix)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        is_folder = Path(path).is_dir() and not is_parquet(path)
+        is_folder = Path(path).is_dir() and not is_parquet
         rule = "It is a folder." if is_folder else f"It cannot be read: {reason}."
         fix = "Name a file that can be read, or read it with pandas and pass the frame."
         raise InputError(Fault((name,), path, rule, fix)) from None

@@ -112,6 +112,19 @@ def test_every_kind_has_the_same_bits_and_comes_back(folder: Path, name: str) ->
     assert drawn == read_texts(biasspark.plot.intervals(of_spark))
 
 
+def test_a_csv_keeps_its_texts_and_rejects_its_malformed_lines_as_in_a_job(tmp_path: Path) -> None:
+    lines = [f"{n:03},{n % 2},0.{n},{('007', '7', 'NA')[n % 3]},{n}\n" for n in range(10, 40)]
+    (tmp_path / "rows.csv").write_text("".join(["id,toxic,score,zip,age\n", *lines, "bad\n"]), "utf-8")
+    asked: dict[str, Any] = {"models": "score", "label": "toxic", "slices": {"old": "age > 9"}}
+    measured = biasspark.measure(tmp_path / "rows.csv", identities={"categorical": ["zip"]}, **asked)
+    sizes = measured.bias_metrics().select(["slice", "identity", "subgroup_size"]).to_pydict().values()
+    names = ("zip=007", "zip=7", "zip=NA")
+    assert [*zip(*sizes, strict=True)] == [(part, name, 10) for part in ("all", "old") for name in names]
+    assert measured.rejects == {"malformed_row": 1}
+    rows = biasspark.example_attributions(tmp_path / "rows.csv", id="id", **asked)
+    assert rows["row_id"][0].as_py() == "010"
+
+
 def call_functions(rows: Any) -> dict[str, Any]:
     measured = biasspark.measure(rows, **SUITE, templates="template", thresholds=[0.5])
     metrics, groups = measured.bias_metrics(), {**SUITE, "models": ["score"]}

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.api.frame_kinds import spark_rows
+from biasspark.api.keywords import Keywords
 from tests.embedded.measure_frames import bits, kind
 
 pytestmark = pytest.mark.spark("frames of Spark")
@@ -76,7 +77,7 @@ def test_columns_are_those_of_the_file(spark: SparkSession, tmp_path: Path) -> N
     )
     pq.write_table(rows, tmp_path / "rows.parquet")
     file = spark.read.parquet(str(tmp_path / "rows.parquet"))
-    with spark_rows(rows) as given:
+    with spark_rows(rows, Keywords(ASKED).measures()) as given:
         assert given.dtypes == file.dtypes
         assert given.collect() == file.collect()
 
@@ -85,6 +86,6 @@ def test_rows_that_the_driver_sends_are_in_several_partitions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("biasspark.api.frame_kinds.is_connect", lambda _: True)
-    with spark_rows(odd_frame()) as rows:
+    with spark_rows(odd_frame(), Keywords(ASKED).measures()) as rows:
         assert rows.count() == 600
         assert rows.rdd.getNumPartitions() > 1

@@ -126,13 +126,13 @@ def test_columns_of_polars() -> None:
 
 def test_csv_is_read_by_its_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text('toxic,score,text,group\ntrue,0.5,"a, ""b""\nc",\n,,"",NA\nfalse,1,x,g\n', "utf-8")
+    path.write_text('toxic,score,text,group\ntrue,0.5,"a, ""b""\nc",\n,,"",NA\nfalse,1,x,null\n', "utf-8")
     rows = read(path)
     assert rows.to_pydict() == {
         "toxic": [True, None, False],
         "score": [0.5, None, 1.0],
         "text": ['a, "b"\nc', "", "x"],
-        "group": [None, None, "g"],
+        "group": [None, None, "null"],
     }
 
 
