@@ -57,7 +57,6 @@ from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table, table_of_rows
-from biasspark.text import format_count
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
 
@@ -105,13 +104,6 @@ class SurveyedRows(SurveyedCorpus):
         """Return the names of the model, the baseline and the slice of a target."""
         models = [*((model, "") for model in self.encoding.models), *self.attribution.compare]
         return TreeKey(*models[target.model], self.encoding.slices[target.slice], target.name)
-
-    @property
-    def size_text(self) -> str:
-        """The number of rows, models and slices in words."""
-        encoding = self.encoding
-        models, slices = format_count(len(encoding.models), "model"), format_count(len(encoding.slices), "slice")
-        return f"{self.survey.rows_text}: {models}, {slices}"
 
     @property
     def ranking(self) -> RowRanking:

@@ -60,13 +60,8 @@ class SurveyedCorpus:
     @property
     def size_text(self) -> str:
         """The size of the ranking in words."""
-        encoding = self.encoding
-        return (
-            f"{self.survey.rows_text}: {format_count(len(encoding.models), 'model')}, "
-            f"{format_count(len(encoding.slices), 'slice')}, "
-            f"{format_count(len(encoding.singles), 'identity', 'identities')}, "
-            f"{format_count(len(encoding.pairs), 'crossed pair')}"
-        )
+        models, groups = format_count(len(self.encoding.models), "model"), describe_groups(self.encoding)
+        return f"{self.survey.rows_text}: {models}, {groups}"
 
     @property
     def edges(self) -> list[Floats]:
@@ -77,6 +72,15 @@ class SurveyedCorpus:
     def boundaries(self) -> list[Floats]:
         """The boundaries of score ranges, by model."""
         return self.survey.boundaries(self.measures.ranking.ranges)
+
+
+def describe_groups(encoding: Encoding, n_pairs: int | None = None) -> str:
+    """Count the slices, identities and crossed pairs in words; without identities, the slices."""
+    slices = format_count(len(encoding.slices), "slice")
+    if not encoding.singles:
+        return slices
+    pairs = format_count(len(encoding.pairs) if n_pairs is None else n_pairs, "crossed pair")
+    return f"{slices}, {format_count(len(encoding.singles), 'identity', 'identities')}, {pairs}"
 
 
 @contextmanager
