@@ -44,13 +44,14 @@ from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
-from biasspark.tables.schemas import MODEL_COMPARISONS
+from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS
 from biasspark.text import format_count
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, describe_identities, plan_or_run, require
 from biasspark.workflows.corpus_steps import (
     Measurement,
     SurveyedCorpus,
     check_counts,
+    describe_groups,
     job_on_corpus,
     rows_only,
     survey_for_ranking,
@@ -152,13 +153,9 @@ class Comparison:
     @property
     def size_text(self) -> str:
         """The size of the comparison in words. Rows are those read; the table has the rows that both models score."""
-        slices, n_singles = self.surveyed.encoding.slices, len(self.surveyed.encoding.singles)
-        return (
-            f"{format_count(len(self.settings.models), 'model')} with {self.settings.baseline}: "
-            f"{format_count(self.counts.n_rows, 'row')} read, {format_count(len(slices), 'slice')}, "
-            f"{format_count(n_singles, 'identity', 'identities')}, "
-            f"{format_count(len(self.identities) - 1 - n_singles, 'crossed pair')}"
-        )
+        encoding, models = self.surveyed.encoding, format_count(len(self.settings.models), "model")
+        groups = describe_groups(encoding, len(self.identities) - 1 - len(encoding.singles))
+        return f"{models} with {self.settings.baseline}: {format_count(self.counts.n_rows, 'row')} read, {groups}"
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
         """Return warnings about the corpus, its clusters, the scores, and the rows that models share."""
@@ -300,7 +297,8 @@ def plan_comparison(config: Config) -> Plan:
     }
     passes = ["count the rows"]
     passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in settings.models]
-    return Plan(parts, passes)
+    alerts = (COMPARISON_ALERTS,) if rules else ()
+    return Plan(parts, passes, (MODEL_COMPARISONS, *alerts))
 
 
 def compared_only(measures: Measures) -> Measures:

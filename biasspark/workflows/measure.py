@@ -62,7 +62,7 @@ def publish_measurement(
             progress.stage(f"leaving out each of {JACKKNIFE_GROUPS} groups of ids")
             replicates = leave_out_groups(surveyed, measurement, gate)
             tables[schemas.JACKKNIFE_STATISTICS] = gate_inputs[schemas.JACKKNIFE_STATISTICS] = replicates
-        if gate:
+        if gate and gate.run_rules:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
         verdict = judge(gate_inputs, list_missing_models(counts), context)
         warnings = (*measurement.warnings, *more_warnings)

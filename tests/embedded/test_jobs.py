@@ -197,6 +197,18 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
         assert measured["engine"] == plan.summary["engine"] == "embedded"
 
 
+def test_rules_on_a_baseline_are_left_to_the_comparison(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    rule = {"name": "keeps", "metric": "auc", "baseline": "m", "max_drop": 0.5}
+    two_models: dict[str, Any] = {"models": {"n": "length"}, "compare": {"baseline": "m"}}
+    for gate in (None, {"rule": [rule]}):
+        flags = configure(tmp_path, **two_models, gate=gate)
+        planned = run("compare", *flags, "--dry-run").out
+        assert ("comparison_alerts" in planned) == bool(gate)
+    measured = run("measure", *flags)
+    assert (measured.code, "applying" in measured.err) == (0, False), measured.err
+
+
 def test_models_that_score_most_rows_alike_are_attributed(tmp_path: Path) -> None:
     """One has equal scores, so no tree splits; another has two scores."""
     rows = make_rows()
