@@ -164,9 +164,9 @@ def attribute(
 
     Notes
     -----
-    The rows are scanned three times, twice to survey them and once to rank them, and shuffled once, and once more for
-    ``compare``. Ranked rows are kept until the function returns. Each level of trees, and each added predicate of
-    slices, reads them once.
+    The rows are scanned three times, twice to survey them and once to rank them, and shuffled once; with ``compare``
+    twice more, and once more for every further 16 nodes of a tree. Ranked rows are kept until the function returns.
+    Each level of trees, and each added predicate of slices, reads them once.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True)
 
@@ -333,7 +333,7 @@ def attribution_segments(
     ``p_chance`` with as many rows drawn at random; both are adjusted by Benjamini and Hochberg.
 
     Keywords, errors and warnings are those of `attribute`. The cost is three scans, two of them to survey scores and
-    columns, and one shuffle, and one more for ``compare``.
+    columns, and one shuffle; with ``compare`` three or more.
 
     Returns
     -------
