@@ -82,7 +82,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
     made_of = f"{rows} rows, seed {SEED}, generator {zlib.crc32(code)}"
     try:
         if corpus.exists() and not (corpus / _MADE_OF).exists():
-            raise ConfigError(f"out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
+            raise ConfigError(f"--out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
         folder.mkdir(parents=True, exist_ok=True)
         _write_configurations(folder)
     except OSError as error:
