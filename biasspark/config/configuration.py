@@ -378,7 +378,8 @@ class Maintenance(Section):
     grace_hours: int = setting(168, kinds.whole(1, 24 * LONGEST_DAYS))
     """How long after its start a run may still be running, and how long readers may use old files."""
     compact: bool = setting(True, kinds.flag())
-    """Whether a run in many small files is rewritten into few."""
+    """Whether a run in many small files is rewritten into few. On Delta and Iceberg, whether old files are deleted,
+    too."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -199,11 +199,7 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
     for magic, (compression, ending) in _COMPRESSED.items():
         if line.startswith(magic):
             rule = f"{file} is compressed with {compression}, and its name does not say so."
-            unpack = "Unpack it: Spark reads no zip."
-            fix = Words(f"Let the name end with {ending}: Spark goes by that." if ending else unpack, "Unpack it.")
-            if is_embedded(spark):
-                rule = f"{file} is compressed with {compression}. The embedded engine reads no compressed CSV."
-                fix = Words("Unpack it, or run it on Spark.", "Unpack it.")
+            fix = f"Let the name end with {ending}, or unpack it." if ending else "Unpack it."
             raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
     guess = guess_format(line)
     if guess is None or guess[0] == corpus.file_format:

@@ -10,6 +10,8 @@ import csv
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,16 +21,28 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Corpus
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session.engines import available_memory
+from biasspark.session.spark_errors import condition_fault
 
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # by the end of a name, as Spark does
 _BLOCK = 1 << 26
 _ON_SPARK = "Rewrite the file, or run it on Spark."
 
 
 def read_header(file: Path, corpus: Corpus) -> list[str]:
     """Return the names of the columns in the header line of a file."""
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+    with _opened(file, corpus) as content, TextIOWrapper(content, "utf-8-sig", "replace", newline="") as text:
         lines = (line for line in text if line.strip("\r\n"))
         return _parse_record(lines, corpus.separator)
+
+
+@contextmanager
+def _opened(file: Path, corpus: Corpus) -> Iterator[pa.NativeFile]:
+    """Open a file, decompressed. Raises `InputError` if it cannot be decompressed."""
+    try:
+        with pa.input_stream(file, _COMPRESSIONS.get(file.suffix)) as content:
+            yield content
+    except OSError:
+        raise InputError(condition_fault(corpus.location, "FAILED_READ_FILE", f"File: {file}.")) from None
 
 
 def _parse_record(lines: Iterable[str], separator: str) -> list[str]:
@@ -52,7 +66,8 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
     """
     _refuse_too_large(file)
     schema = csv_schema(names)
-    content = _normalize_line_ends(file, file.read_bytes(), corpus.separator)
+    with _opened(file, corpus) as decompressed:
+        content = _normalize_line_ends(file, decompressed.read(), corpus.separator)
     malformed: list[str] = []
 
     def keep(row: arrow_csv.InvalidRow) -> str:

@@ -270,7 +270,7 @@ def _uri(file: Path) -> str:
 
 def _original(file: Path) -> Path:
     """Return the user's file, as the file read may be a link to it."""
-    return file.parent / file.readlink() if file.is_symlink() else file
+    return file.resolve() if file.is_symlink() else file
 
 
 def _partitions_of(file: Path, root: Path) -> list[tuple[str, str]]:

@@ -322,7 +322,7 @@ def _corrupt_file(rows: DataFrame) -> Path | None:
                 for _ in source.iter_batches():
                     pass
         except (pa.ArrowException, OSError):
-            return file.readlink() if file.is_symlink() else file  # Delta is read through links
+            return file.resolve() if file.is_symlink() else file  # Delta is read through links
     return None
 
 

@@ -317,12 +317,16 @@ def test_symbolic_links_that_lead_to_no_file(leads_to: str, tmp_path: Path) -> N
     assert "permission" not in done.err
 
 
-def test_the_file_of_a_relative_link_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [slice(4, None), slice(4, 400)], ids=["all", "pages"])
+def test_the_file_of_a_relative_link_is_named(tmp_path: Path, damaged: slice) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
-    (tmp_path / "store.parquet").write_bytes(b"PAR1")
+    content = bytearray((tmp_path / "corpus" / "part-1.parquet").read_bytes())
+    content[damaged] = bytes(len(content[damaged]))
+    (tmp_path / "store.parquet").write_bytes(content)
     (tmp_path / "corpus" / "part-2.parquet").symlink_to("../store.parquet")
     done = run("measure", *configure(tmp_path))
-    assert (done.code, "store.parquet" in done.err) == (3, True), done.err
+    assert done.code == 3
+    assert str(tmp_path / "store.parquet") in done.err
 
 
 def test_a_copy_that_hadoop_is_still_writing_is_ignored(tmp_path: Path) -> None:
@@ -569,6 +573,25 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     pq.write_table(rows.append_column("score", rows["score"]), tmp_path / "corpus/a.parquet")
     done = run("measure", *configure(tmp_path))
     assert (done.code, "a.parquet" in done.err) == (3, True), done.err
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "zst"])
+def test_compressed_csv(tmp_path: Path, kind: str) -> None:
+    lines = [f"c{n},{n % 2},0.{n % 9},{n % 3 % 2},{5 * n},a\n" for n in range(30)]
+    write_csv(tmp_path, "id,target,score,male,length,comment_text\n", *lines)
+    metrics = "SELECT * EXCLUDE (run_id) FROM latest_u_statistics ORDER BY ALL"
+    assert measure_csv(tmp_path).code == 0
+    of_text = ask(tmp_path / "warehouse", metrics)
+    file = tmp_path / "corpus" / "x.csv"
+    compressed = file.with_suffix(f".csv.{kind}")
+    with pa.output_stream(compressed) as stream:  # compresses by the name
+        stream.write(file.read_bytes())
+    file.unlink()
+    assert measure_csv(tmp_path).code == 0
+    assert ask(tmp_path / "warehouse", metrics) == of_text
+    compressed.write_bytes(compressed.read_bytes()[:-9])
+    done = measure_csv(tmp_path)
+    assert (done.code, str(compressed) in done.err) == (3, True), done.err
 
 
 def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
