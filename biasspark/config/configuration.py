@@ -427,9 +427,10 @@ class Config(Measures, _Source):
         if self.mitigation:
             self._check_mitigation(self.mitigation, written)
         keeps = bool(self.state and self.state.keep)
-        needs_blocks = {("state", "keep"): keeps, ("gate", "paired"): self.gate and self.gate.paired}
-        for part, key in [path for path, is_set in needs_blocks.items() if is_set and self.ranking.engine == "windows"]:
-            written[part][key].refuse('The engine is "windows", which sorts no blocks.', _SET_BLOCKS)
+        if keeps and self.ranking.engine != ENGINES[0]:
+            written["state"]["keep"].refuse(
+                f'The engine is "{self.ranking.engine}", which sorts no blocks.', _SET_BLOCKS
+            )
         unsuppressed = {
             "[attribution], which publishes numbers of single rows": self.attribution,
             "[compare], which publishes numbers of every identity": self.compare,

@@ -179,7 +179,6 @@ RULES: dict[str, Tables] = {
     "nothing to pair": ID | {"gate": {"paired": True, "rule": [MINIMAL_RULE]}},
     "only a comparison to pair": ID | TWO | {"gate": {"paired": True, "rule": [FALL | {"baseline": "old"}]}},
     "paired without id": {"gate": {"paired": True, "rule": [FALL]}},
-    "paired without blocks": ID | {"gate": {"paired": True, "rule": [FALL]}, "ranking": {"engine": "windows"}},
     "paired with privacy": ID | {"privacy": {}, "gate": {"paired": True, "rule": [FALL]}},
     "metric misspelled": _rule({"metric": "bpsn"}),
     "metric of no identities": _rule({}, identities=None),

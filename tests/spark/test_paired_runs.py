@@ -198,6 +198,14 @@ def test_u_is_that_of_the_run(runs: Runs) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
+def test_the_engine_of_windows_keeps_the_same(runs: Runs, tmp_path: Path) -> None:
+    done = run(runs.config, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
+    assert done.code == 0, done.err
+    query = "SELECT * EXCLUDE (run_id) FROM latest_jackknife_statistics WHERE run_date = '2026-01-01' ORDER BY ALL"
+    assert ask(tmp_path, query) == runs.ask(query)
+
+
 # ---- how changes are judged
 
 
