@@ -199,8 +199,8 @@ def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
     for magic, (compression, ending) in _COMPRESSED.items():
         if line.startswith(magic):
             rule = f"{file} is compressed with {compression}, and its name does not say so."
-            fix = f"Let the name end with {ending}, or unpack it." if ending else "Unpack it."
-            raise InputError(Fault(("corpus", "path"), corpus.path, rule, fix))
+            rename = f"Let the name end with {ending}, or unpack it." if ending else "Unpack it."
+            raise InputError(Fault(("corpus", "path"), corpus.path, rule, rename))
     guess = guess_format(line)
     if guess is None or guess[0] == corpus.file_format:
         return

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
-from biasspark.session import is_embedded
 from tests.harness.least_configuration import raised_fault
 from tests.harness.small_corpora import (
     cell_sizes,
