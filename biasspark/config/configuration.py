@@ -574,4 +574,6 @@ def _drop_absent(table: Mapping[str, Any]) -> dict[str, Any]:
 def _optional_tables(given: Mapping[str, Any]) -> set[str]:
     """Return the required tables that may be missing: identities in attribution, models for the label balance alone."""
     only_labels = "label_balance" in given and not given.keys() & _NEED_MODELS
-    return {"identities"} if "attribution" in given else {"models"} if only_labels else set()
+    if "attribution" in given and not given.keys() & _NEED_IDENTITIES:
+        return {"identities"}
+    return {"models"} if only_labels else set()

@@ -63,12 +63,11 @@ def sample_pinned_aucs(
     and on the names of model, slice and identity. Cost: one more scan and shuffle of the corpus, then a lookup for each
     drawn row: trials times the rows of all subgroups.
     """
-    n_identities = len(encoding.names) - 1
-    if n_identities * pinned.trials > _MAX_TRIALS:
-        pairs, fix = (", crossed pairs among them", ", or leave out crossed pairs") if encoding.pairs else ("", "")
-        rule = f"At most {_MAX_TRIALS // n_identities:,} are allowed for {n_identities:,} identities{pairs}."
-        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     numbers = counts.numbers[counts.numbers > 0].tolist()  # (overall) has no subgroup
+    if len(numbers) * pinned.trials > _MAX_TRIALS:
+        pairs, fix = (", crossed pairs among them", ", or raise min_rows of pairs") if encoding.pairs else ("", "")
+        rule = f"At most {_MAX_TRIALS // len(numbers):,} are allowed for {len(numbers):,} identities{pairs}."
+        raise InputError(Fault(("pinned_auc", "trials"), pinned.trials, rule, f"Take fewer{fix}."))
     names = tuple(encoding.names[number] for number in numbers)
     chunks = list_chunks(len(names), max(_TRIALS_A_CHUNK // pinned.trials, 1))
 

@@ -64,6 +64,8 @@ WITHIN = {
             {"gate": {"rule": [AGAINST | {"model": "old", "baseline": "toxicity"}]}} | OLD_AND_NEW,
             ["gate.rule.no worse.baseline"],
         ),
+        # Attribution needs no identities, but trials do.
+        ({"corpus": {"id": "id"}, "identities": None, "attribution": {}, "pinned_auc": {"trials": 9}}, ["identities"]),
         # The bounds of an unknown metric are unknown.
         ({"gate": {"rule": [EVEN | {"metric": "fpr_gp"}]}} | AT, ["gate.rule.even.metric"]),
         # Faults elsewhere hide no fault.

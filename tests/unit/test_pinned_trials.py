@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from biasspark.columns import OVERALL
 from biasspark.config import PinnedAuc
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
+from biasspark.ranking import sampled_trials
 from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels import pinned_trials, subsets
 from biasspark.ranking.kernels.blocks import Block
@@ -223,6 +224,15 @@ def test_more_trials_than_a_worker_holds_are_refused() -> None:
     counts = rank_batches([corpus.batch], corpus.encoding)
     with pytest.raises(InputError):
         sample_pinned_aucs(frame_of(), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=4_000_000))
+
+
+def test_trials_are_refused_by_the_pairs_that_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled_trials, "_MAX_TRIALS", 15)
+    corpus = random_corpus(3, crossed=True)
+    encoding = replace(corpus.encoding, min_rows=1 << 20)
+    counts, pinned = rank_batches([corpus.batch], encoding), PinnedAuc(trials=5)
+    assert (len(counts.numbers) - 1, len(encoding.names) - 1) == (3, 6)
+    assert sample_pinned_aucs(frame_of([corpus.batch]), encoding, [np.empty(0)], counts, pinned).shape == (2, 4)
 
 
 # ---- sizes
