@@ -29,7 +29,7 @@ from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse, place_among
 
-NEGATIVE, POSITIVE = 0, 1
+NEGATIVES, POSITIVES = 0, 1
 """The indices of the two labels."""
 
 
@@ -149,12 +149,12 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
     for number, inside in enumerate(sets):
         members = [chosen[inside[cell]] for chosen, cell in zip(chosen_rows, cells, strict=True)]
         scores = [index[chosen] for chosen in members]
-        for side in (NEGATIVE, POSITIVE):
+        for side in (NEGATIVES, POSITIVES):
             d = place_among(scores[side], scores[1 - side])
-            if side == NEGATIVE:
-                d = 2 * len(scores[POSITIVE]) - d
+            if side == NEGATIVES:
+                d = 2 * len(scores[POSITIVES]) - d
             of_members = sum_placed(placements[members[side]], d)
-            of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVE)
+            of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVES)
             sums[side, :, number] = [len(chosen_rows[side]), *of_members, *of_all]
     return pack([sums])
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.influence import NEGATIVE, POSITIVE
+from biasspark.attribution.influence import NEGATIVES, POSITIVES
 from biasspark.attribution.pair_significance import Draws, PlacedAuc, compare_samples, compare_with_all
 from biasspark.attribution.segments import decide
 from biasspark.attribution.splits import BinSums, Split, best_split
@@ -140,7 +140,7 @@ def measure_auc(sample: Sample) -> PlacedAuc:
     n_negatives, n_positives = map(len, placements)
     if not n_negatives * n_positives:
         return PlacedAuc(placements, None, None)
-    total = int(placements[POSITIVE].sum())
+    total = int(placements[POSITIVES].sum())
     value = total / (2 * n_negatives * n_positives)
     if min(n_negatives, n_positives) < 2:
         return PlacedAuc(placements, value, None)
@@ -191,14 +191,14 @@ def _measure(node: PairNode, overall: PlacedAuc, draws: Draws | None) -> dict[st
     train, honest = map(measure_auc, node.samples)
     is_root = node.node_id == ROOT
     p_train_honest = compare_samples(train, honest)
-    n_honest = len(honest.placements[NEGATIVE]), len(honest.placements[POSITIVE])
+    n_honest = len(honest.placements[NEGATIVES]), len(honest.placements[POSITIVES])
     return {
         **list_node_columns(node.node_id, node.is_leaf),
         "conditions": node.conditions,
         "n_pairs_train": math.prod(map(len, train.placements)),
         "mean_train": train.value,
-        "n_negatives_honest": n_honest[NEGATIVE],
-        "n_positives_honest": n_honest[POSITIVE],
+        "n_negatives_honest": n_honest[NEGATIVES],
+        "n_positives_honest": n_honest[POSITIVES],
         "mean_honest": honest.value,
         "variance_honest": honest.variance,
         "p_value": None if is_root else compare_with_all(honest, overall, [side.rows for side in node.samples.honest]),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import Floats, Ints
-from biasspark.attribution.influence import NEGATIVE, POSITIVE
+from biasspark.attribution.influence import NEGATIVES, POSITIVES
 from biasspark.attribution.moments import two_sided
 
 
@@ -72,15 +72,15 @@ class Draws(NamedTuple):
 
         None if a side has fewer than two rows.
         """
-        sizes = len(overall.placements[NEGATIVE]), len(overall.placements[POSITIVE])
+        sizes = len(overall.placements[NEGATIVES]), len(overall.placements[POSITIVES])
         if overall.value is None or min(sizes) < 2:
             return None
-        b, a = (overall.placements[side] / (2 * sizes[1 - side]) - overall.value for side in (NEGATIVE, POSITIVE))
+        b, a = (overall.placements[side] / (2 * sizes[1 - side]) - overall.value for side in (NEGATIVES, POSITIVES))
         # fsum rounds once: sums depend on no order.
         squares, cubes = ((math.fsum(b**power), math.fsum(a**power)) for power in (2, 3))
         below, up_to = (np.searchsorted(negatives, positives, end) for end in ("left", "right"))
         all_squares = math.fsum(3 * below + up_to) / 4 - math.prod(sizes) * overall.value**2
-        rest = all_squares - sizes[NEGATIVE] * squares[POSITIVE] - sizes[POSITIVE] * squares[NEGATIVE]
+        rest = all_squares - sizes[NEGATIVES] * squares[POSITIVES] - sizes[POSITIVES] * squares[NEGATIVES]
         so_far = np.concatenate([[0.0], np.cumsum(b)])
         products = math.fsum(a * (so_far[below] + so_far[up_to]) / 2)
         return cls(overall.value, sizes, squares, cubes, max(rest, 0.0), products)
@@ -91,8 +91,8 @@ class Draws(NamedTuple):
         both = g_negative * g_positive
         squares, cubes = self.squares, self.cubes
         return (
-            g_negative * squares[NEGATIVE] + g_positive * squares[POSITIVE] + both * self.squares_of_rest,
-            t_negative * cubes[NEGATIVE] + t_positive * cubes[POSITIVE] + 6 * both * self.products,
+            g_negative * squares[NEGATIVES] + g_positive * squares[POSITIVES] + both * self.squares_of_rest,
+            t_negative * cubes[NEGATIVES] + t_positive * cubes[POSITIVES] + 6 * both * self.products,
         )
 
     def p_value(self, auc: float, n_drawn: tuple[int, int]) -> float:
@@ -139,7 +139,7 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Sequence[Ints]) 
     if leaf.value is None or leaf.variance is None or overall.value is None:
         return None
     parts: list[float] = []
-    for side in (NEGATIVE, POSITIVE):
+    for side in (NEGATIVES, POSITIVES):
         influence = -_deviations(overall, side)
         influence[rows[side]] += _deviations(leaf, side)
         parts += np.square(influence).tolist()
