@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
 from biasspark.columns import HONEST
-from biasspark.features import DRAW, NULL_BIN, Feature, feature_name, group_name, pair_name, segment_name
+from biasspark.errors import corpus_changed
+from biasspark.features import DRAW, Feature, feature_name, group_name, pair_name, segment_name
 from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
 from biasspark.ranking.task_rows import TaskRows
 
@@ -70,13 +71,17 @@ class RowDescription:
 
 
 def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:
-    """Return the bin of each value: see `Feature`."""
-    if not feature.numeric:
-        return _find(values, feature.values) + 1
-    numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
-    # NaN sorts above all numbers, as in Spark.
-    bins = np.searchsorted(np.array(feature.values, np.float64), numbers, "right")
-    return np.where(_flags(values.is_null()) == 1, NULL_BIN, bins)
+    """Return the bin of each value: see `Feature`. Raises `InputError` for a value that was not surveyed."""
+    if feature.numeric:
+        numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+        # NaN sorts above all numbers, as in Spark.
+        bins: Ints = np.searchsorted(np.array(feature.values, np.float64), numbers, "right")
+    else:
+        bins = _find(values, feature.values) + 1
+    is_known = _flags(values.is_valid())
+    if (bins < is_known).any():
+        raise corpus_changed(f"'{feature.name}' has a value that was not there when the corpus was surveyed")
+    return bins * is_known
 
 
 def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
 from biasspark.features import NULL_BIN, Feature
 from biasspark.ranking.described_rows import RowDescription, cut_into_bins, find_groups
 from biasspark.ranking.kernels.row_block import RowBlock, join_cells, keep_cells, number_cells
@@ -98,6 +99,14 @@ def test_texts_are_in_the_bin_or_the_group_of_their_value(kind: pa.DataType) -> 
     assert cut_into_bins(values[:4], feature).tolist() == [2, NULL_BIN, 1, 3]
     assert find_groups(values, ("(null)", "", "b", "é", "(other)")).tolist() == [2, 0, 1, 3, 4, 4]
     assert find_groups(values, ("(null)", "(other)")).tolist() == [1, 0, 1, 1, 1, 1]
+
+
+def test_values_that_were_not_surveyed_are_refused() -> None:
+    text = Feature("k", "k", numeric=False, values=("a",), nullable=True)
+    with pytest.raises(InputError):
+        cut_into_bins(pa.array([None, "new"]), text)
+    with pytest.raises(InputError):
+        cut_into_bins(pa.array([None, 0.5]), Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=True))
 
 
 def test_rows_are_described_by_columns_in_their_order() -> None:
