@@ -32,7 +32,7 @@ def require_rows(statistics: UStatistics, evidence: MinimumCellRows | None) -> U
         return statistics
     needed = np.zeros_like(statistics.n_low)
     for metric in SUITE:
-        needed[metric.pair] = evidence.rows_needed(metric.name)
+        needed[metric.pair] = np.maximum(needed[metric.pair], evidence.rows_needed(metric.name))
     needed[OVERALL_PAIR, statistics.groups.is_overall] = evidence.rows_needed(OVERALL_METRIC)
     too_few = ~np.isnan(statistics.auc) & (np.minimum(statistics.n_low, statistics.n_high) < needed)
     return statistics.without(too_few, BELOW_MINIMUM_ROWS)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from biasspark.config import MinimumCellRows, Privacy
+from biasspark.metrics import suppression
 from biasspark.metrics.pinned import pinned_aucs
-from biasspark.metrics.suite import bias_metrics
+from biasspark.metrics.suite import SUITE, bias_metrics
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import is_small, require_rows, suppress_statistics
 from biasspark.metrics.u_statistics import UStatistics, u_statistics
@@ -99,6 +101,14 @@ def test_a_metric_needs_its_least_rows(statistics: UStatistics) -> None:
     assert require_rows(statistics, None) is statistics
     nowhere = {row["bpsn_auc_reason"] for row in needed["bias_metrics"] if row["identity"] == "everybody"}
     assert nowhere == {"no_background_positives"}  # an empty cell says so itself
+
+
+def test_of_two_metrics_of_a_pair_either_needs_its_rows(
+    statistics: UStatistics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suppression, "SUITE", (*SUITE, replace(SUITE[1], name="twin")))
+    evidence = MinimumCellRows(min_rows=0, metrics={"bpsn_auc": 10_000})
+    assert np.isnan(require_rows(statistics, evidence).auc[SUITE[1].pair]).all()
 
 
 def test_an_empty_background_reveals_nobody() -> None:
