@@ -23,7 +23,7 @@ from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hoc
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, table_of_rows
-from biasspark.text import list_first
+from biasspark.text import format_share, list_first
 
 
 class Scope(NamedTuple):
@@ -61,10 +61,9 @@ def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
 def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -> Iterator[str]:
     """Yield a sentence on the rows without a cluster, if there are any."""
     if cluster is not None and n_unclustered:
-        share = n_unclustered / n_rows
-        share_text = "less than 1%" if share < 0.01 else f"{share:.0%}"
+        share = format_share(n_unclustered, n_rows)
         yield (
-            f"compare: '{cluster}' has no value on {share_text} of the rows ({n_unclustered:,} of {n_rows:,}). "
+            f"compare: '{cluster}' has no value on {share} of the rows ({n_unclustered:,} of {n_rows:,}). "
             "Each of them is a cluster of its own."
         )
 

@@ -203,8 +203,8 @@ def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Mapping[str
         side, (lowest, highest) = "", (min(cuts), max(cuts))
         if profile.highest is not None and profile.highest < lowest:
             side = f"below the lowest threshold, {lowest:g}"
-        elif profile.lowest is not None and profile.lowest > highest:
-            side = f"above the highest threshold, {highest:g}"
+        elif profile.lowest is not None and profile.lowest >= highest:
+            side = f"at or above the highest threshold, {highest:g}"
         if side and profile.n_rows >= FEW_ROWS:
             decided = f"model {profile.model}: all its scores are {side}, so every row gets the same decision."
             yield f"{decided} Are thresholds and scores on the same scale?"

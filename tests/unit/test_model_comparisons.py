@@ -135,5 +135,6 @@ def test_rows_in_common_that_all_have_one_label_are_named() -> None:
 def test_rows_without_a_cluster_are_counted() -> None:
     (text,) = unclustered_warnings("author", 20_123, 100_000)
     assert all(words in text for words in ("'author'", "20%", "20,123 of 100,000"))
-    assert "less than 1%" in next(unclustered_warnings("author", 3, 100_000))
+    assert "< 1%" in next(unclustered_warnings("author", 3, 100_000))
+    assert "> 99%" in next(unclustered_warnings("author", 9_999, 10_000))
     assert not [*unclustered_warnings("author", 0, 100_000), *unclustered_warnings(None, 3, 100_000)]
