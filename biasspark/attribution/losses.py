@@ -89,12 +89,12 @@ def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -
         for first in range(0, len(starts), _SCORES_AT_ONCE):
             begins, end = starts[first : first + _SCORES_AT_ONCE], starts[first + _SCORES_AT_ONCE :][:1]
             distinct, cell = rows[begins], block.cell[rows[begins[0] : end[0] if len(end) else None]]
-            counts = members[:, :, cell]
-            if len(cell) > len(begins):  # otherwise each row has its own score
-                counts = np.add.reduceat(counts, begins - begins[0], axis=2, dtype=np.int64)
             row_losses = losses(block.scores[distinct], label, link) if with_losses else ()
             limbs = [cut_moments(loss) for loss in row_losses]
-            for number, set_counts in enumerate(counts):
+            for number, sets_of_slice in enumerate(members):
+                set_counts = sets_of_slice[:, cell]
+                if len(cell) > len(begins):  # otherwise each row has its own score
+                    set_counts = np.add.reduceat(set_counts, begins - begins[0], axis=1, dtype=np.int64)
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
                 summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *chain(*limbs)])
