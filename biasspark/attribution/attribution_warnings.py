@@ -37,7 +37,7 @@ def feature_warnings(values: SurveyedValues) -> tuple[str, ...]:
     rare = [
         feature.name
         for feature in values.tree_features
-        if feature.rare and len(feature.rare) == len(feature.values) and feature.name not in constant
+        if len(feature.rare) == len(feature.values) > 1 and not feature.nullable
     ]
     names = [feature.name for feature in values.features]
     return (
@@ -123,22 +123,20 @@ def _name(key: TreeKey) -> str:
 def few_rows_warnings(
     attribution: Attribution,
     trees: Mapping[TreeKey, MeasuredSet],
-    slices: Mapping[TreeKey, MeasuredSet],
+    slices: Iterable[TreeKey],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
     """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need.
 
-    Given are the sums of all rows by tree and by search of slices, and the rows of ``pair_segments``.
+    Given are the sums of all rows by tree, the searches of slices of which no slice has enough rows, and the rows of
+    ``pair_segments``.
     """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
-
-    def list_names(roots: Mapping[TreeKey, MeasuredSet], least: int) -> list[str]:
-        searched = (
-            (key, min(train.n, honest.n)) for key, (train, honest, *_) in roots.items() if key.slice == ALL_ROWS
-        )
-        return list(dict.fromkeys(_name(key) for key, n_rows in searched if 0 < n_rows < least))
-
+    few_of_trees = [key for key, (train, honest, *_) in trees.items() if 0 < min(train.n, honest.n) < 2 * min_leaf]
+    tree_names, slice_names = (
+        list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS)) for keys in (few_of_trees, slices)
+    )
     few_of_pairs = [
         row[MODEL]
         for row in pair_nodes
@@ -146,13 +144,10 @@ def few_rows_warnings(
         if min(row["n_negatives_honest"], row["n_positives_honest"]) < 2 * pairs.min_side
         or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
     ]
-    for what, names, keys in (
-        ("tree", list_names(trees, 2 * min_leaf), f"`min_leaf` = {min_leaf:,}"),
-        ("slice_search", list_names(slices, min_rows), f"`min_rows` = {min_rows:,}"),
-        ("pairs", few_of_pairs, "`min_leaf` or `min_side`"),
+    for what, names, why in (
+        ("tree", tree_names, f"there are too few rows for `min_leaf` = {min_leaf:,} in one of their halves"),
+        ("slice_search", slice_names, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
+        ("pairs", few_of_pairs, "there are too few rows for `min_leaf` or `min_side` in one of their halves"),
     ):
         if names:
-            yield (
-                f"`{what}` of {', '.join(names)}: there are too few rows for {keys} in one of their halves, so nothing "
-                "is searched. Lower it."
-            )
+            yield f"`{what}` of {', '.join(names)}: {why}, so nothing is searched. Lower it."

@@ -116,7 +116,8 @@ class BestSlices:
     `whole` are the counts of all rows, and `seen` those and the counts of slices. `best` are the listed slices, the
     highest score first, `parents` the slices of one length that may be extended, the highest bound first, and
     `steepest` is by parent the most that a row lacks on average in it or in a shorter conjunction of its predicates, 0
-    or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room.
+    or more. `left_out` is the greatest bound of a candidate that was not counted for lack of room. `has_too_few` is
+    True if there are rows, but none of the predicates has `min_rows` of either half.
     """
 
     def __init__(self, by_bin: Sequence[Ints], features: Sequence[Feature], settings: SliceSearch) -> None:
@@ -134,7 +135,11 @@ class BestSlices:
         self.steepest: dict[Slice, Fraction] = {(): Fraction(0)}
         self.seen = {self.whole}
         self.left_out = 0
-        self.take({(n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(self.predicates)})
+        singles: dict[Slice, SliceCounts] = {
+            (n,): _add_up(by_bin[index][sorted(bins)]) for n, (index, bins) in enumerate(self.predicates)
+        }
+        self.has_too_few = any(self.whole[:2]) and not any(map(self._has_enough, singles.values()))
+        self.take(singles)
 
     @property
     def floor(self) -> int:
@@ -146,8 +151,7 @@ class BestSlices:
         listed, steepest, bounds = [*self.best], dict[Slice, Fraction](), list[tuple[int, Slice]]()
         for conjunction, counts in sorted(counted.items()):
             bound = self.whole.n_train * counts.bound
-            enough = min(counts.n_train, counts.n_honest) >= self.settings.min_rows
-            if not enough or bound <= self.floor or counts in self.seen:
+            if not self._has_enough(counts) or bound <= self.floor or counts in self.seen:
                 continue
             self.seen.add(counts)
             most = max(self.steepest[part] for part in combinations(conjunction, len(conjunction) - 1))
@@ -191,6 +195,9 @@ class BestSlices:
         """Return the sort key of a slice: score, number of predicates, then feature and bin of each."""
         condition, counts = listed
         return -self._score(counts), len(condition), sorted((index, min(bins)) for index, bins in condition.items())
+
+    def _has_enough(self, counts: SliceCounts) -> bool:
+        return min(counts.n_train, counts.n_honest) >= self.settings.min_rows
 
     def _score(self, counts: SliceCounts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total

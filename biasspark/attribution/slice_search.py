@@ -29,11 +29,13 @@ Count: TypeAlias = Callable[[SmallInts, Ints], list[Ints]]
 class SearchedSlices(NamedTuple):
     """The conditions of the best slices by target, the highest score first.
 
-    `warnings` tell by target that more conjunctions might have been among the best than could be counted.
+    `warnings` tell by target that more conjunctions might have been among the best than could be counted. `too_few` are
+    the targets of which no slice has enough rows.
     """
 
     conditions: list[Sequence[Condition]]
     warnings: dict[int, str]
+    too_few: list[int]
 
 
 def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
@@ -58,7 +60,7 @@ def search_slices(
     beyond which values take turns. The driver collects five integers for each bin and each candidate.
     """
     if not (features and values):
-        return SearchedSlices([()] * len(values), {})
+        return SearchedSlices([()] * len(values), {}, [])
     nothing = [np.zeros((feature.n_bins, len(SliceCounts._fields)), np.int64) for feature in features]
     keys = [(value.target.model, value.target.slice, number) for number, value in enumerate(values)]
 
@@ -82,7 +84,8 @@ def search_slices(
         for number, search in enumerate(searches)
         if search.missed
     }
-    return SearchedSlices([search.conditions() for search in searches], warnings)
+    too_few = [number for number, search in enumerate(searches) if search.has_too_few]
+    return SearchedSlices([search.conditions() for search in searches], warnings, too_few)
 
 
 def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:

@@ -28,7 +28,7 @@ from biasspark.attribution.crosses import count_wrong_pairs, measure_crosses, na
 from biasspark.attribution.difference_variances import vary_differences
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
-from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
+from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.rounded_counts import count_rounded, is_settled
@@ -232,11 +232,10 @@ def list_tables(
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     profiles = ranked.counts.profiles
-    within_0_and_1 = {
-        model: model not in profiles or (profiles[model].lowest >= 0 and profiles[model].highest <= 1)
-        for model in surveyed.encoding.models
+    within_0_and_1 = {model: profile.lowest >= 0 and profile.highest <= 1 for model, profile in profiles.items()}
+    has_probabilities = {
+        model: model in attribution.link or within_0_and_1.get(model, True) for model in surveyed.encoding.models
     }
-    has_probabilities = {model: model in attribution.link or within for model, within in within_0_and_1.items()}
     searched = search_rows(surveyed, ranked, has_probabilities, stage)
     placements = {
         (*surveyed.names[key], segment): sums
@@ -282,7 +281,7 @@ def _list_warnings(
 ) -> list[str]:
     """Return the warnings about the corpus, features, segments, links, and searches."""
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
-    tree_roots, slice_roots = searched.list_roots(searched.trees), searched.list_roots(searched.slices)
+    tree_roots = {surveyed.name_target(target): searched.measured.by_target[target][0] for target in searched.trees}
     return [
         *surveyed.list_warnings(ranked.counts),
         *feature_warnings(surveyed.values),
@@ -291,7 +290,7 @@ def _list_warnings(
         *link_warnings(attribution, within_0_and_1),
         *searched.warnings,
         *tree_warnings(tree_roots),
-        *few_rows_warnings(attribution, tree_roots, slice_roots, pair_nodes),
+        *few_rows_warnings(attribution, tree_roots, searched.too_few, pair_nodes),
     ]
 
 
@@ -312,17 +311,17 @@ def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
 
 @dataclass(frozen=True)
 class SearchedRows:
-    """The results of all searches by target: trees, the conditions of slices, and the sums over their rows."""
+    """The results of all searches by target: trees, the conditions of slices, and the sums over their rows.
+
+    `too_few` names the targets of which no slice has enough rows.
+    """
 
     surveyed: SurveyedRows
     trees: Mapping[Target, Tree]
     slices: Mapping[Target, Sequence[Condition]]
     warnings: Sequence[str]
+    too_few: Sequence[TreeKey]
     measured: MeasuredSets
-
-    def list_roots(self, targets: Iterable[Target]) -> dict[TreeKey, MeasuredSet]:
-        """Return the sums over all rows of some targets, by their names."""
-        return {self.surveyed.name_target(target): self.measured.by_target[target][0] for target in targets}
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
@@ -361,7 +360,7 @@ def search_rows(
         means = [add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0 for key in surveyed.names]
         values += (slice_values := list_slice_values(slice_targets, means, n_rows))
         searches["slices"] = search_slices(surveyed.values.features, slice_values, attribution.slice_search)
-    results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {})}
+    results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {}, [])}
     if searches:
         names = ", ".join(searches)
         with job_on_corpus(surveyed, f"search {names}"):
@@ -376,7 +375,9 @@ def search_rows(
         f"{', '.join(surveyed.names[slice_targets[number][:2]])}: {text}"
         for number, text in results["slices"].warnings.items()
     ]
-    return SearchedRows(surveyed, trees, slices, warnings, _measure_results(surveyed, ranked, trees, slices, stage))
+    too_few = [surveyed.name_target(slice_targets[number]) for number in results["slices"].too_few]
+    measured = _measure_results(surveyed, ranked, trees, slices, stage)
+    return SearchedRows(surveyed, trees, slices, warnings, too_few, measured)
 
 
 def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) -> list[Target]:

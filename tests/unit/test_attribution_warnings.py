@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from biasspark.attribution.attribution_warnings import few_rows_warnings, tree_warnings
+from biasspark.attribution.attribution_warnings import (
+    feature_warnings,
+    few_rows_warnings,
+    tree_warnings,
+)
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
 from biasspark.config import Attribution
+from biasspark.config.attribution_settings import SliceSearch
+from biasspark.corpus.feature_columns import SurveyedValues
+from biasspark.features import Feature
 
 GINI, AUC, COMPARED = TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "auc"), TreeKey("m", "b", "all", "auc")
 
@@ -18,6 +25,20 @@ def test_each_model_is_warned_about_once(keys: list[TreeKey], name: str) -> None
     for n_train, n_honest, n_halves, n_few in ((90, 60, 0, 1), (150, 0, 1, 0), (900, 900, 0, 0), (0, 0, 0, 0)):
         roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
         assert sum("hash of their id" in text for text in tree_warnings(roots)) == n_halves
-        warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
+        warnings = list(few_rows_warnings(Attribution(), roots, [], []))
         assert len(warnings) == n_few
         assert all(f"`tree` of {name}:" in text for text in warnings)
+
+
+def test_a_search_of_slices_is_warned_about_once() -> None:
+    slices = [AUC, AUC._replace(slice="short"), AUC._replace(model="n")]
+    (text,) = few_rows_warnings(Attribution(slice_search=SliceSearch()), {}, slices, [])
+    assert "`slice_search` of m, n:" in text
+    assert not [*few_rows_warnings(Attribution(slice_search=SliceSearch()), {}, slices[1:2], [])]
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_rare_values_are_still_split_from_null(nullable: bool) -> None:
+    rare = Feature("k", "k", numeric=False, values=("a", "b"), nullable=nullable, rare=frozenset({1, 2}))
+    warnings = feature_warnings(SurveyedValues((rare,), (rare,), (), {}, {}))
+    assert any("`min_leaf`" in text for text in warnings) != nullable

@@ -333,7 +333,7 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
     blocks = blocks_of(models, 2)
     searched = search_blocks(blocks, targets, means)
-    assert searched.warnings == {}
+    assert (searched.warnings, searched.too_few) == ({}, [])
     for target, conditions in zip(targets, searched.conditions, strict=True):
         assert conditions == search_rows(models[target.model].rows, target.slice)
         assert (len(conditions) > 2) == (target.slice < 2)  # of the third there are no positives
@@ -354,7 +354,13 @@ def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) ->
     assert 0 < max(scores) <= missed
 
 
+def test_targets_of_which_no_slice_has_enough_rows_are_named() -> None:
+    kind = feature_of("kind", 60)
+    blocks = blocks_of([Ranked(draw_examples(7, 60, [kind]))])
+    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], [kind]) == ([[]], {}, [0])
+
+
 def test_nothing_to_search_in_blocks() -> None:
     blocks = blocks_of([Ranked(draw_examples(7, 9))])
-    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], []) == ([()], {})
-    assert search_blocks(blocks, [], []) == ([], {})
+    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], []) == ([()], {}, [])
+    assert search_blocks(blocks, [], []) == ([], {}, [])
