@@ -113,8 +113,10 @@ def test_where_the_baseline_may_be_missing_rules_on_it_fail(spark: SparkSession,
 def test_attribution_of_the_rest_is_published_where_a_model_may_be_missing(
     spark: SparkSession, tmp_path: Path, corpus: Path
 ) -> None:
-    tables: dict[str, Any] = {"rejects": ALLOWED, "attribution": {"segments": {"long": "length > 100"}}}
-    run_well(configure(tmp_path, corpus, BOTH, **tables), job=attribution)
+    segments = {"segments": {"long": "length > 100"}, "link": "logit"}
+    tables: dict[str, Any] = {"rejects": ALLOWED, "attribution": segments}
+    done = run_well(configure(tmp_path, corpus, BOTH, **tables), job=attribution)
+    assert not [text for text in done.summary["warnings"] if "`link`" in text]
     assert ask(tmp_path / "warehouse", "SELECT DISTINCT model FROM latest_loss_by_segment") == [("new",)]
 
 
