@@ -82,7 +82,7 @@ def pair_segments(
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
-    """Return the rows of either label with the lowest hashes, including all whose hash equals the last."""
+    """Return the rows of either label with the lowest hashes, twice as many as a sample holds."""
     n_rows, chosen = [], []
     for label, size in zip((False, True), most, strict=True):
         candidates = rows[block.label[rows] == label]
@@ -90,17 +90,23 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
         if len(candidates) > 2 * size:
             hashes = block.draws[candidates]
             candidates = candidates[hashes <= np.partition(hashes, 2 * size - 1)[2 * size - 1]]
+            bins = block.cells.bins[:, block.cell[candidates]]
+            candidates = candidates[_order(block.draws[candidates], block.scores[candidates], bins)[: 2 * size]]
         chosen.append(candidates)
     drawn = np.concatenate(chosen)
     bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
     return pack([np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins])
 
 
+def _order(drawn: Ints, scores: Floats, bins: SmallInts) -> Ints:
+    """Return the order of rows by hash. Rows of equal hashes are in one that has nothing to do with their scores."""
+    used = np.vstack([bins.astype(np.uint64), scores.view(np.uint64)])
+    return np.lexsort([*bins[::-1], scores, hash_bins(used), drawn])  # the last key counts first
+
+
 def _split_samples(label: Flags, drawn: Ints, scores: Floats, bins: SmallInts, sizes: tuple[int, ...]) -> Samples:
     """Return the rows of each label with the lowest hashes, which grow the tree, and the next, which estimate."""
-    # Rows of equal hashes are in an order that has nothing to do with their scores. The last key counts first.
-    used = np.vstack([bins.astype(np.uint64), scores.view(np.uint64)])
-    order = np.lexsort([*bins[::-1], scores, hash_bins(used), drawn])
+    order = _order(drawn, scores, bins)
     by_label = [order[label[order] == value] for value in (False, True)]
     train, honest = (
         [

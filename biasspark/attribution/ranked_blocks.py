@@ -18,7 +18,7 @@ from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse
-from biasspark.ranking.row_blocks import BLOCK, Answer, Blocks, Query, RowRanking, Search, read_answers, send
+from biasspark.ranking.row_blocks import BLOCK, N_GROUPS, Answer, Blocks, Query, RowRanking, Search, read_answers, send
 from biasspark.session import kept
 
 
@@ -62,7 +62,8 @@ def rank_blocks(
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
             placed = stack.enter_context(kept(placed, large_rows=True))
-        (ranges, *answers), row_counts = read_answers(placed, queries)
+        n_groups = len(ranking.encoding.models) * len(ranking.encoding.slices) * len(queries)
+        (ranges, *answers), row_counts = read_answers(placed, queries, max(n_groups, N_GROUPS))
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))

@@ -46,6 +46,8 @@ BLOCK = -1
 
 BLOCKS_A_TASK = 2
 """A block has some 20 MB."""
+MAX_BLOCK_BYTES = (1 << 31) - 2
+"""The most that Arrow holds in one binary value."""
 
 N_GROUPS = 12
 """Approximate number of (model, slice, chunk), which two tasks combine."""
@@ -120,7 +122,7 @@ class RowRanking:
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
                     block, _ = self._place(parts)
                     if self.keeps_blocks:
-                        yield *key, BLOCK, block.encode()
+                        yield *key, BLOCK, encode_block(block)
                     yield from measuring.add(key[0], key[2], block)
                 elif Kind.ROWS in parts:
                     yield from self._cut_again(key[0], parts)
@@ -136,7 +138,7 @@ class RowRanking:
         def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
             if Kind.ROWS in parts:
                 block, baseline = self._place(parts)
-                yield BLOCK, replace(block, baseline=Baseline(*baseline)).encode()
+                yield BLOCK, encode_block(replace(block, baseline=Baseline(*baseline)))
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -231,10 +233,10 @@ class _Measuring:
             yield model, slice_, 0, chunk, pack(arrays)
 
 
-def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answer], Ints]:
+def read_answers(counts: DataFrame, queries: Sequence[Query], n_groups: int = N_GROUPS) -> tuple[list[Answer], Ints]:
     """Return the answers of queries, and the row counts by `Encoding.count_keys`, which are empty except while ranking.
 
-    Runs one Spark action, with a shuffle of the measurements.
+    Runs one Spark action, with a shuffle of the measurements, of about `n_groups` (model, slice, chunk).
     """
     n_queries = len(queries)
 
@@ -244,7 +246,7 @@ def read_answers(counts: DataFrame, queries: Sequence[Query]) -> tuple[list[Answ
         chunk, number = divmod(key[2], n_queries)
         return (queries[number].combine or range_job.sum_arrays)((key[0], key[1], chunk), ranges)
 
-    combined = range_job.combine_counts(counts, combine, N_GROUPS)
+    combined = range_job.combine_counts(counts, combine, n_groups)
     row_counts = np.frombuffer(combined.pop((CORPUS, ROW_COUNTS, 0), b""), np.int64)
     answers: list[dict[Key, Any]] = [{} for _ in queries]
     for (model, slice_, chunk), data in combined.items():
@@ -296,12 +298,19 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
         return None, end.value
 
 
-def refuse_large_range(n_rows: int) -> None:
-    """Raise `InputError` if a range has more rows than a worker holds."""
-    if n_rows > MAX_ROWS_A_RANGE:
+def encode_block(block: RowBlock) -> bytes:
+    """Return a block as bytes. Raises `InputError` if Arrow cannot hold them."""
+    data = block.encode()
+    refuse_large_range(len(block.scores), len(data))
+    return data
+
+
+def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
+    """Raise `InputError` if a range has more rows, or its block more bytes, than a worker holds."""
+    if n_rows > MAX_ROWS_A_RANGE or n_bytes > MAX_BLOCK_BYTES:
         raise InputError(
-            f"corpus: more than {MAX_ROWS_A_RANGE:,} rows share one score or one narrow range. A worker cannot "
-            "hold them. Is that score a default for rows that were not scored? Filter them."
+            f"corpus: {n_rows:,} rows share one score or one narrow range. A worker cannot hold them. Is that score a "
+            "default for rows that were not scored? Filter them."
         )
 
 

@@ -145,8 +145,11 @@ def test_rows_are_ranked_into_blocks(
     assert chunks == {key: bytes([key[0], len(block.scores)]) for key, block in expected.items()}
 
 
-def test_more_rows_of_a_range_than_a_worker_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biasspark.ranking.row_blocks.MAX_ROWS_A_RANGE", 20)
+@pytest.mark.parametrize(("limit", "most"), [("MAX_ROWS_A_RANGE", 20), ("MAX_BLOCK_BYTES", 500)])
+def test_more_rows_of_a_range_than_a_worker_holds_are_refused(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    monkeypatch.setattr(f"biasspark.ranking.row_blocks.{limit}", most)
     (ranked, *_), batch = draw_two_models(1, 60)
     assert len(ranked.rows) > 20
     with pytest.raises(InputError, match="share one score"):
