@@ -67,7 +67,7 @@ def rank_blocks(
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
-        counted = {key: RangeCounts.decode(data) for key, data in ranges.items()}
+        counted = ((key, RangeCounts.decode(data)) for key, data in sorted(ranges.items()))
         counts = make_counts(ranking.encoding, row_counts, counted, (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}

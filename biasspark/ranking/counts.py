@@ -6,7 +6,7 @@ arithmetic (``biasspark.metrics``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,10 @@ from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_abov
 
 MAX_STATISTICS = 20_000_000
 """The most rows of U statistics that the driver holds, about 2 GiB."""
+MAX_COUNTS = 1 << 28
+"""The most counts that the driver collects, of all identities and crossed pairs: 2 GiB."""
+_COUNTS_OF_PAIRS = 48
+"""Of one identity: two sizes and three sums of two words for each of the six pairs of cells."""
 
 
 class Groups(NamedTuple):
@@ -85,14 +89,14 @@ def list_groups(encoding: Encoding, numbers: Ints) -> Groups:
 def make_counts(
     encoding: Encoding,
     row_counts: Sequence[int] | Ints,
-    counted: Mapping[tuple[int, int, int], RangeCounts],
+    counted: Iterable[tuple[tuple[int, int, int], RangeCounts]],
     edges: Sequence[Floats],
     labels: Ints | None,
 ) -> Counts:
     """Return COUNTS from the counts of an engine.
 
-    `row_counts` are in the order of `Encoding.count_keys`. `counted` has the counts over the whole score line by the
-    numbers of the model, the slice and the first identity of a chunk; none where there are no rows. `edges` are those
+    `row_counts` are in the order of `Encoding.count_keys`. `counted` yields the numbers of the model, the slice and the
+    first identity of a chunk, and its counts over the whole score line; none where there are no rows. `edges` are those
     of each model at which rows were counted. Raises `ConfigError` if the U statistics would not fit the driver.
     """
     row_counts = np.asarray(row_counts, np.int64)
@@ -103,7 +107,7 @@ def make_counts(
     sums = np.zeros((len(CELL_PAIRS), 3, *shape), object)
     at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(model_edges) + 1), np.int64) for model_edges in edges]
     profiles, max_range_rows = {}, {}
-    for (model, slice_number, first), counts in sorted(counted.items()):
+    for (model, slice_number, first), counts in counted:
         n_rows = counts.n_rows
         chosen = (numbers >= first) & (numbers < first + n_rows.shape[1])
         inside = numbers[chosen] - first
@@ -151,3 +155,17 @@ def check_size(n_models: int, n_slices: int, n_identities: int, n_edges: int = 0
                 f"{groups} give {n_rows:,} {what}. The driver holds {MAX_STATISTICS:,} at most. {fix} models or slices "
                 "at a time."
             )
+
+
+def check_collected(n_models: int, n_slices: int, n_identities: int, n_edges: int) -> None:
+    """Raise `ConfigError` if there would be more than `MAX_COUNTS` counts: those of pairs with few rows are among them.
+
+    They are dropped only on the driver, which knows the rows of a pair when all are counted.
+    """
+    n_counts = n_models * n_slices * n_identities * (_COUNTS_OF_PAIRS + len(FOUR_CELLS) * (n_edges + 1))
+    if n_counts > MAX_COUNTS:
+        raise ConfigError(
+            f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities and crossed pairs give "
+            f"{n_counts:,} counts. The driver collects {MAX_COUNTS:,} at most. Leave out crossed pairs, set fewer "
+            "thresholds or bins, or measure fewer models or slices at a time."
+        )

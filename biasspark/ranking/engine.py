@@ -90,7 +90,7 @@ def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats
     row_counts, labels = (
         np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
     )
-    counted = {key: RangeCounts.decode(data) for key, data in combined.items() if key[0] != CORPUS}
+    counted = ((key, RangeCounts.decode(data)) for key, data in sorted(combined.items()) if key[0] != CORPUS)
     by_length = labels.reshape(encoding.first_pair, -1, 2) if len(labels) else None
     return make_counts(encoding, row_counts, counted, edges, by_length)
 

@@ -43,10 +43,10 @@ def count_windows(
     groups: dict[tuple[int, int, int], dict[int, Mapping[str, Any]]] = {}
     for row in _sum_up(rank_windows(examples, encoding, boundaries), edges).collect():
         groups.setdefault((row[MODEL], row[SLICE], 0), {})[row[IDENTITY]] = row.asDict()
-    counted = {
-        key: _range_counts(rows, len(encoding.names), len(edges[key[0]]) if edges else 0)
-        for key, rows in groups.items()
-    }
+    counted = (
+        (key, _range_counts(rows, len(encoding.names), len(edges[key[0]]) if edges else 0))
+        for key, rows in sorted(groups.items())
+    )
     return make_counts(encoding, row_counts["counts"], counted, edges, labels)
 
 

@@ -431,16 +431,17 @@ def test_rows_that_do_not_fit_the_memory_are_refused(
     assert not (tmp_path / "warehouse").exists()
 
 
+@pytest.mark.parametrize("limit", ["MAX_STATISTICS", "MAX_COUNTS"])
 @pytest.mark.parametrize(("keep", "ranking"), [(False, "rank"), (True, "sort_examples")])
 def test_counts_that_do_not_fit_the_driver_are_refused_before_the_ranking(
-    keep: bool, ranking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keep: bool, ranking: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("biasspark.ranking.counts.MAX_STATISTICS", 10)
+    monkeypatch.setattr(f"biasspark.ranking.counts.{limit}", 10)
     monkeypatch.setattr(f"biasspark.workflows.corpus_steps.{ranking}", None)
     write_parquet(tmp_path / "corpus", make_rows())
     done = run("measure", *configure(tmp_path, state={"keep": keep}))
     assert done.code == 2, done.err
-    assert "U statistics" in done.err
+    assert "The driver " in done.err
 
 
 def test_of_two_runs_at_once_the_second_to_publish_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import ConfigError
-from biasspark.ranking.counts import check_size
+from biasspark.ranking.counts import check_collected, check_size
 from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels.pair_sums import N_CELLS, N_PAIRS, PairSums
 from biasspark.ranking.kernels.placements import Profile
@@ -56,3 +56,9 @@ def test_counts_that_would_not_fit_the_driver_are_refused(n_identities: int, n_e
     check_size(1, 1, 1000, 10_001)
     with pytest.raises(ConfigError, match=word):
         check_size(2, 1, n_identities, n_edges)
+
+
+def test_counts_of_all_pairs_that_the_driver_would_not_hold_are_refused() -> None:
+    check_collected(5, 20, 1 + 50 * 51 // 2, 200)
+    with pytest.raises(ConfigError, match="crossed pairs"):
+        check_collected(5, 20, 1 + 200 * 201 // 2, 100)
