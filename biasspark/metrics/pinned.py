@@ -23,9 +23,9 @@ from biasspark.arrays import Floats, Ints, divide
 from biasspark.columns import BELOW_MINIMUM_ROWS, FOUR_CELLS, SUMMARIZED_AUCS, WITHHELD
 from biasspark.config import PinnedSkew
 from biasspark.metrics.suite import SUITE
-from biasspark.metrics.u_statistics import HIGH, LOW, OVERALL_PAIR, UStatistics, aucs_of_counts, name_empty_cells
+from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, aucs_of_counts, name_empty_cells
 from biasspark.ranking.counts import Counts
-from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
+from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, HIGH_CELLS, LOW_CELLS
 from biasspark.ranking.kernels.pinned_trials import KeptRows
 from biasspark.tables.schemas import PINNED_AUC, PINNED_SKEW, Masked, to_table
 
@@ -56,7 +56,7 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     n_subgroup, n_background = sizes[0] + sizes[1], sizes[2] + sizes[3]
     subgroup_weight = n_background + 2 * n_subgroup if include_subgroup else n_background
     cell_weights = np.stack([subgroup_weight, subgroup_weight, n_subgroup, n_subgroup]) * sizes
-    weights: Floats = cell_weights[LOW[PINNED_PAIRS]] * cell_weights[HIGH[PINNED_PAIRS]]
+    weights: Floats = cell_weights[LOW_CELLS[PINNED_PAIRS]] * cell_weights[HIGH_CELLS[PINNED_PAIRS]]
     return weights
 
 
@@ -183,9 +183,8 @@ def _project(
     all_sums, rest_sums = (
         counts.sums[PINNED_PAIRS, 0, group].astype(np.float64) for counts in (statistics.counts, without)
     )
-    expected = divide(
-        share * all_sums + (1.0 - share) * rest_sums, 2.0 * left[LOW[PINNED_PAIRS]] * left[HIGH[PINNED_PAIRS]]
-    )
+    n_pairs_doubled = 2.0 * left[LOW_CELLS[PINNED_PAIRS]] * left[HIGH_CELLS[PINNED_PAIRS]]
+    expected = divide(share * all_sums + (1.0 - share) * rest_sums, n_pairs_doubled)
     before, after = (
         float(pinned_auc(n, aucs, include_subgroup))
         for n, aucs in ((sizes, terms), (left, np.where(np.isnan(terms), nan, expected)))

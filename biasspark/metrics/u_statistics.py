@@ -18,11 +18,8 @@ from biasspark.arrays import BigInts, Flags, Floats, Ints, Strings, divide
 from biasspark.columns import CELL_PAIRS, FOUR_CELLS, NEGATIVE, POSITIVE
 from biasspark.metrics.intervals import delong_variance
 from biasspark.ranking.counts import Counts, Groups
-from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, HIGH_CELLS, LOW_CELLS
 from biasspark.tables.schemas import U_STATISTICS, Masked, to_table
-
-LOW, HIGH = np.array(CELLS_OF_PAIRS).T
-"""The low and the high cell of each pair of `CELL_PAIRS`, as indices into `FOUR_CELLS`."""
 
 OVERALL_PAIR = BACKGROUND_PAIR
 """The pair that holds the AUC of a whole slice: ``(overall)`` has only a background."""
@@ -51,13 +48,13 @@ class UStatistics:
     @property
     def n_low(self) -> Ints:
         """Rows of the low cell of each pair, shape (6, groups)."""
-        sizes: Ints = self.counts.cells[LOW]
+        sizes: Ints = self.counts.cells[LOW_CELLS]
         return sizes
 
     @property
     def n_high(self) -> Ints:
         """Rows of the high cell of each pair, shape (6, groups)."""
-        sizes: Ints = self.counts.cells[HIGH]
+        sizes: Ints = self.counts.cells[HIGH_CELLS]
         return sizes
 
     def without(self, hidden: Flags, reason: str) -> UStatistics:
@@ -95,7 +92,7 @@ class UStatistics:
 
 def u_statistics(counts: Counts) -> UStatistics:
     """Return AUC and variance of every pair of cells. If two cells are empty, `reason` names that of the subgroup."""
-    n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW, HIGH))
+    n_low, n_high = (counts.cells[cells].astype(object) for cells in (LOW_CELLS, HIGH_CELLS))
     two_u, sum_sq_low, sum_sq_high = (counts.sums[:, index] for index in range(3))
     auc = aucs_of_counts(two_u, n_low, n_high)
     variance = delong_variance(n_low, n_high, two_u, sum_sq_low, sum_sq_high)

@@ -20,10 +20,10 @@ from biasspark.columns import CELL_PAIRS, FOUR_CELLS
 
 N_CELLS = len(FOUR_CELLS)
 CELLS_OF_PAIRS = tuple((FOUR_CELLS.index(low), FOUR_CELLS.index(high)) for low, high in CELL_PAIRS)
+LOW_CELLS, HIGH_CELLS = np.array(CELLS_OF_PAIRS).T
 """The low and the high cell of each pair of `columns.CELL_PAIRS`, as indices into `columns.FOUR_CELLS`."""
 
 N_PAIRS, BACKGROUND_PAIR = len(CELLS_OF_PAIRS), 3
-LOW_CELLS, HIGH_CELLS = ([pair[side] for pair in CELLS_OF_PAIRS] for side in (0, 1))
 
 
 class PairSums(NamedTuple):
