@@ -116,10 +116,10 @@ def _read_outcome(folder: Path) -> Outcome:
     )
 
 
-def _submit(candidate: Candidate, setting: Setting, folder: Path, *job: str | Path) -> Command:
-    gc_log = f"spark.driver.extraJavaOptions=-Xlog:gc:file={folder / GC_LOG}"
-    submit = candidate.root / "scripts" / "submit"
-    return [submit, "--driver-memory", setting.driver_memory, "--conf", gc_log, *job]
+def _submit(setting: Setting, folder: Path, *job: str | Path) -> Command:
+    # Always the script of this checkout, which starts Spark with the packages of this checkout.
+    gc_log = f'spark.driver.extraJavaOptions=-Xlog:gc:file="{folder / GC_LOG}"'
+    return [ROOT / "scripts" / "submit", "--driver-memory", setting.driver_memory, "--conf", gc_log, *job]
 
 
 def _task(setting: Setting, folder: Path) -> Command:
@@ -145,7 +145,7 @@ def _start_job(
     candidate: Candidate, setting: Setting, folder: Path, command: str, overrides: Sequence[str] = ()
 ) -> Command:
     job = candidate.root / "jobs" / _JOBS[command][0]
-    return _submit(candidate, setting, folder, job, *_run_options(candidate, setting, folder, command, overrides))
+    return _submit(setting, folder, job, *_run_options(candidate, setting, folder, command, overrides))
 
 
 def _start_embedded(candidate: Candidate, setting: Setting, folder: Path, command: str) -> Command:
@@ -158,13 +158,13 @@ def _start_python(_: Candidate, setting: Setting, folder: Path, script: str) -> 
     return [sys.executable, SCRIPTS / script, *_task(setting, folder)]
 
 
-def _start_floor(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-    return _submit(candidate, setting, folder, SCRIPTS / "floor.py", *_task(setting, folder))
+def _start_floor(_: Candidate, setting: Setting, folder: Path) -> Command:
+    return _submit(setting, folder, SCRIPTS / "floor.py", *_task(setting, folder))
 
 
 def _start_warm(candidate: Candidate, setting: Setting, folder: Path) -> Command:
     options = ("--root", candidate.root, "--repeat", str(setting.repeat), *_task(setting, folder))
-    return _submit(candidate, setting, folder, SCRIPTS / "warm_session.py", *options)
+    return _submit(setting, folder, SCRIPTS / "warm_session.py", *options)
 
 
 def _start_session(candidate: Candidate, setting: Setting, folder: Path) -> Command:
@@ -175,7 +175,7 @@ def _start_session(candidate: Candidate, setting: Setting, folder: Path) -> Comm
     settings = log_into(folder / EVENTS) | {"spark.driver.defaultJavaOptions": ""}
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     script: Command = [SCRIPTS / "session.py", "--group", group, "--repeat", str(setting.repeat)]
-    return _submit(candidate, setting, folder, *conf, *script, *_task(setting, folder), *second)
+    return _submit(setting, folder, *conf, *script, *_task(setting, folder), *second)
 
 
 _LISTED = (
@@ -195,7 +195,7 @@ _LISTED = (
     ),
     Candidate(
         "further",
-        "the same with thresholds, histograms, label balance and pinned AUC",
+        "spark-submit jobs/bias_metrics.py with thresholds, histograms, label balance and pinned AUC, whole",
         partial(_start_job, command="measure", overrides=MORE_TABLES),
     ),
     Candidate(

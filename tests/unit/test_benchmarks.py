@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -223,6 +224,20 @@ def test_the_package_of_another_checkout_is_measured_there(tmp_path: Path) -> No
         list(map(str, command)), env=environment, cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout == "the other one\n"
+
+
+def test_the_job_of_another_checkout_runs_with_the_packages_of_this_one(tmp_path: Path) -> None:
+    candidate = CANDIDATES["job"].at(tmp_path)
+    submit, *options = candidate.start(candidate, Setting({"": tmp_path}, 1, "1g"), tmp_path)
+    assert submit == ROOT / "scripts" / "submit"
+    assert tmp_path / "jobs" / "bias_metrics.py" in options
+
+
+def test_a_folder_whose_name_has_a_blank_is_one_option_of_java(tmp_path: Path) -> None:
+    candidate, folder = CANDIDATES["job"], tmp_path / "my work"
+    command = map(str, candidate.start(candidate, Setting({"": tmp_path}, 1, "1g"), folder))
+    (options,) = (part.partition("=")[2] for part in command if part.startswith("spark.driver.extraJavaOptions="))
+    assert shlex.split(options) == [f"-Xlog:gc:file={folder}/gc.log"]
 
 
 def test_targets_are_medians_of_the_ratios_by_round() -> None:
