@@ -30,9 +30,7 @@ def civil_corpus(rows: int, unannotated: float) -> Path:
 def split_corpus(corpus: Path) -> Path:
     """Return a corpus with ten identities in place of each identity of another corpus."""
     script = "scripts/benchmarks/split_identities.py"
-    files = (
-        f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.resolve().glob("*.parquet"))
-    )
+    files = (f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.glob("*.parquet")))
     rows = describe_corpus(corpus)["rows"]
     name = f"split-{rows}-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
     return _make_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))

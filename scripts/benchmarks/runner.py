@@ -23,7 +23,7 @@ from scripts.benchmarks.measured_process import CandidateError
 from scripts.benchmarks.report import all_agree, format_json, format_report, summarize
 from scripts.benchmarks.task import positive_int
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = BUILD / "results"
 UNANNOTATED = 0.75
 PACKAGES = ("duckdb", "numpy", "pandas", "pyarrow", "pyspark", "scikit-learn", "scipy")
 DEFAULT = ["job", "embedded", "further", "floor", "warm", "pandas", "numpy", "duckdb", "session"]
@@ -33,8 +33,8 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line; scripts/bench describes it."""
     parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False, allow_abbrev=False)
     parser.add_argument("--rows", type=positive_int)
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--unannotated-corpus", type=Path)
+    parser.add_argument("--corpus", type=_corpus)
+    parser.add_argument("--unannotated-corpus", type=_corpus)
     parser.add_argument("--only", type=_names, default=DEFAULT)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--repeat", type=positive_int, default=3)
@@ -44,9 +44,8 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.rows and arguments.corpus:
         parser.error("--rows and --corpus: both name a corpus. Leave one out.")
-    for corpus in (arguments.corpus, arguments.unannotated_corpus):
-        if corpus and not any(corpus.glob("*.parquet")):
-            parser.error(f"{corpus} has no Parquet files. Name a folder that jobs/make_corpus.py wrote.")
+    if arguments.unannotated_corpus and "unannotated" not in arguments.only:
+        parser.error("--unannotated-corpus: only the candidate unannotated reads it. Add it to --only.")
     if arguments.against and not (arguments.against / "jobs" / "bias_metrics.py").exists():
         parser.error(f"--against {arguments.against}: it has no jobs/bias_metrics.py. Name a checkout of the project.")
     if arguments.cores > len(os.sched_getaffinity(0)):
@@ -62,6 +61,13 @@ def _names(text: str) -> list[str]:
     return [name for name in CANDIDATES if name in names]
 
 
+def _corpus(text: str) -> Path:
+    corpus = Path(text).resolve()
+    if not any(corpus.glob("*.parquet")):
+        raise argparse.ArgumentTypeError(f"{text} has no Parquet files. Name a folder that jobs/make_corpus.py wrote.")
+    return corpus
+
+
 def prepare(arguments: argparse.Namespace) -> Setting:
     """Make the corpora unless they exist, and read them once."""
     corpora = {"": arguments.corpus or civil_corpus(arguments.rows or 1_800_000, 0.0)}
@@ -72,7 +78,6 @@ def prepare(arguments: argparse.Namespace) -> Setting:
         corpora["unannotated"] = arguments.unannotated_corpus or civil_corpus(rows, UNANNOTATED)
     for corpus in corpora.values():
         read_once(corpus)
-    corpora = {name: corpus.resolve() for name, corpus in corpora.items()}
     return Setting(corpora, arguments.repeat, arguments.driver_memory)
 
 
@@ -97,6 +102,15 @@ def run_in_turn(candidates: Sequence[Candidate], setting: Setting) -> dict[str, 
             runs[candidate.name].append(run)
             print(f"{candidate.name}: {run.seconds:.2f} s, {run.measured.peak_mb:.0f} MB", file=sys.stderr, flush=True)
     return runs
+
+
+def set_java_options(against: Path | None) -> None:
+    """Start Java with the class data archive, except to compare checkouts: it is of one of them."""
+    if against:
+        os.environ["SPARK_SUBMIT_OPTS"] = f'-Dlog4j2.configurationFile="{ROOT / "conf" / "log4j2.properties"}"'
+    elif not os.environ.get("SPARK_CONF_DIR"):  # a folder on the class path, with which Java uses no archive
+        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=False)
+        os.environ.pop("SPARK_SUBMIT_OPTS", None)  # it does not name a new archive; scripts/submit sets it anew
 
 
 def describe_machine() -> dict[str, object]:
@@ -139,11 +153,7 @@ def main() -> int:
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # like Ctrl-C: it also ends what runs
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])
-    if arguments.against:
-        # A class data archive is of one checkout: without it, both start Java alike.
-        os.environ["SPARK_SUBMIT_OPTS"] = f'-Dlog4j2.configurationFile="{ROOT / "conf" / "log4j2.properties"}"'
-    elif not os.environ.get("SPARK_CONF_DIR"):  # a folder on the class path, with which Java uses no archive
-        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=False)
+    set_java_options(arguments.against)
     machine = describe_machine()
     BUILD.mkdir(parents=True, exist_ok=True)
     try:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from biasspark.synthetic import civil
+from scripts.benchmarks import runner
 from scripts.benchmarks.candidates import CANDIDATES, Run, Setting
 from scripts.benchmarks.cases import exponents
 from scripts.benchmarks.cluster import (
@@ -34,7 +35,7 @@ from scripts.benchmarks.corpora import civil_corpus
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.measured_process import CandidateError, Measured
 from scripts.benchmarks.report import all_agree, format_report, summarize
-from scripts.benchmarks.runner import choose
+from scripts.benchmarks.runner import choose, parse_arguments, set_java_options
 from scripts.benchmarks.task import IDENTITY_NAMES, MODELS, Number, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,6 +195,29 @@ def test_a_corpus_replaces_that_of_older_code(tmp_path: Path, monkeypatch: pytes
         made = civil_corpus(10, 0.0)
     kept = {made.name, "civil-100-0-abc", "civil-10-0.75-abc", "jobs"}
     assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_a_corpus_is_named_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "civil").mkdir()
+    (tmp_path / "civil" / "part-0.parquet").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["bench", "--corpus", "civil"])
+    assert parse_arguments().corpus == tmp_path / "civil"
+    monkeypatch.setattr("sys.argv", ["bench", "--unannotated-corpus", "civil", "--only", "job"])
+    with pytest.raises(SystemExit):
+        parse_arguments()
+
+
+def test_the_archive_of_classes_is_used_as_soon_as_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.benchmarks.runner.subprocess.run", lambda *_, **__: None)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "without an archive")
+    set_java_options(against=None)
+    assert "SPARK_SUBMIT_OPTS" not in os.environ
+
+
+def test_a_kept_result_is_only_replaced_by_its_name() -> None:
+    assert runner.RESULTS != RESULTS
 
 
 def run_of(name: str, seconds: float, /, *values: float, **details: Any) -> Run:
