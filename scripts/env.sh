@@ -42,8 +42,28 @@ prepare_engine() {
         install_packages # this engine needs no Java
     else
         prepare_environment
-        export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
+        use_loopback "$@"
     fi
+}
+
+# use_loopback OPTIONS: makes Spark listen on loopback alone, unless the master is, or may be, other than local. Otherwise
+# the UI listens on all interfaces, and a host name that does not resolve stops Spark.
+use_loopback() {
+    local argument previous='' master="${MASTER:-${SPARK_REMOTE:-${SPARK_CONF_DIR:+unknown}}}"
+    for argument in "$@"; do
+        case "$previous $argument" in
+            "--master "* | "--remote "*) master="$argument" ;;
+            "--conf spark.master="* | "-c spark.master="*) master="${argument#*=}" ;;
+            "--properties-file "*) master="${master:-unknown}" ;;
+        esac
+        case "$argument" in
+            --master=* | --remote=*) master="${argument#*=}" ;;
+            --conf=spark.master=*) master="${argument#*=*=}" ;;
+            --properties-file=*) master="${master:-unknown}" ;;
+        esac
+        previous="$argument"
+    done
+    [[ "${master:-local}" != local* ]] || export SPARK_LOCAL_IP="${SPARK_LOCAL_IP:-127.0.0.1}"
 }
 
 # prepare_docs: installs what builds the site and runs the notebooks.
