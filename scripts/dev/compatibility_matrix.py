@@ -161,8 +161,8 @@ def build(leg: Leg) -> None:
 
 def find_python(name: str) -> str | None:
     """Return the first working interpreter of this name, on the path or in pyenv."""
-    versions = Path.home() / ".pyenv" / "versions"
-    listed = versions.glob(f"{name.removeprefix('python')}.*/bin/python")
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    listed = pyenv.glob(f"versions/{name.removeprefix('python')}.*/bin/python")
     for candidate in [shutil.which(name), *sorted(map(str, listed), reverse=True)]:
         if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode:
             return candidate
@@ -329,7 +329,8 @@ def main() -> int:
             unavailable = True
             print(f"scripts/dev/matrix: {leg.name}: NOT TESTED, {error}.", file=sys.stderr, flush=True)
             continue
-        first = first or leg.results
+        if result.tables == "the first":
+            first = leg.results
         counts = f"{result.passed} passed, {result.failed} failed, {result.skipped} skipped"
         print(f"{leg.name}: {counts}; tables: {result.tables}; {result.seconds} s", flush=True)
         results.append(result)

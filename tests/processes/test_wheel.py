@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -17,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import biasspark
+from scripts.dev.compatibility_matrix import find_python
 from tests.harness.submitting import ROOT, run_program
 
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -46,18 +44,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def find_python(version: str) -> str:
-    """Return an interpreter of a version; skip where there is none."""
-    installed = glob.glob(f"{os.environ.get('PYENV_ROOT', Path.home() / '.pyenv')}/versions/{version}.*/bin/python")
-    for candidate in (f"python{version}", *installed):
-        program = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
-        if shutil.which(candidate):
-            answer = subprocess.run([candidate, "-c", program], capture_output=True, text=True, check=False)
-            if answer.returncode == 0 and answer.stdout.strip() == version:
-                return candidate
-    pytest.skip(f"Python {version} is not here")
-
-
 @pytest.mark.slow
 def test_the_metadata_is_complete(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
@@ -80,9 +66,11 @@ def test_the_metadata_is_complete(wheel: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", PYTHONS)
 def test_it_installs_and_runs_without_java(wheel: Path, tmp_path: Path, version: str) -> None:
-    run(find_python(version), "-m", "venv", "env", cwd=tmp_path)
+    python = find_python(f"python{version}") or pytest.skip(f"Python {version} is not here")
+    run(python, "-m", "venv", "--without-pip", "env", cwd=tmp_path)
     environment = tmp_path / "env" / "bin"
-    run(environment / "python", "-m", "pip", "install", "--quiet", f"{wheel}[embedded,report]", cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", environment / "python")
+    run(*pip, "install", "--quiet", f"{wheel}[embedded,report]", cwd=tmp_path)
     run(environment / "biasspark", *DEMO, cwd=tmp_path, PATH=f"{environment}:/usr/bin-without-java")
     assert "<svg" in (tmp_path / "demo" / "report.html").read_text("utf-8")
     assert run(environment / "biasspark", "--version", cwd=tmp_path) == f"biasspark {biasspark.__version__}\n"
