@@ -34,7 +34,7 @@ accepted AS (
     INNER JOIN accepted_dates AS dates ON m.corpus = dates.corpus AND m.run_date = dates.run_date
 ),
 
-beside AS (
+compared AS (
     SELECT
         t.run_date, t.corpus, t.model, t.slice, t.identity, t.run_id,
         a.run_date AS accepted_run_date,
@@ -68,10 +68,5 @@ SELECT
     greatest(
         -subgroup_auc_change, -bpsn_auc_change, -bnsp_auc_change, negative_aeg_change, positive_aeg_change
     ) AS most_worsened
-FROM beside
-ORDER BY
-    corpus,
-    greatest(
-        -subgroup_auc_change, -bpsn_auc_change, -bnsp_auc_change, negative_aeg_change, positive_aeg_change
-    ) DESC NULLS LAST,
-    model, slice, identity
+FROM compared
+ORDER BY corpus, most_worsened DESC NULLS LAST, model, slice, identity

@@ -57,6 +57,8 @@ def main(arguments: argparse.Namespace) -> int:
     chosen = choose_exhibits(arguments)
     if missing := [name for name in ("data", "papers") if not (arguments.shared / name).is_dir()]:
         raise ConfigError(f"--shared {arguments.shared}: there is no {' and no '.join(missing)}. See docs/papers.md.")
+    if arguments.docs and not arguments.docs.parent.is_dir():
+        raise ConfigError(f"--docs {arguments.docs}: its folder does not exist. Name a file in an existing folder.")
     made: dict[str, tuple[Source, list[Shown]]] = {}
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)

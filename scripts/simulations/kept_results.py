@@ -17,14 +17,13 @@ RESULTS = Path(__file__).parent / "results"
 def parse_options(description: str | None, result: str, *, runs: int = 1000, quick: int, seed: int = 20190513) -> Any:
     """Read the command line: ``runs`` of each setting (`quick` with --quick), ``seed`` and ``out``."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=runs, help="of each setting (default %(default)s)")
+    parser.add_argument("--runs", type=int, help=f"of each setting (default {runs})")
     parser.add_argument("--seed", type=int, default=seed)
     parser.add_argument("--out", type=Path, help="default: below scripts/simulations/results")
-    parser.add_argument("--quick", action="store_true", help=f"a smoke test: {quick} runs")
+    parser.add_argument("--quick", action="store_true", help=f"a smoke test: by default {quick} runs")
     options = parser.parse_args()
     options.out = options.out or (RESULTS / "quick" if options.quick else RESULTS) / result
-    if options.quick:
-        options.runs = quick
+    options.runs = options.runs or (quick if options.quick else runs)
     return options
 
 

@@ -63,8 +63,10 @@ def changed_settings(spark: SparkSession, changes: Mapping[str, str | None]) -> 
     """Change settings of a session for a block; None unsets one."""
     before = {key: spark.conf.get(key, None) for key in changes}
     _set(spark, changes)
-    yield
-    _set(spark, before)
+    try:
+        yield
+    finally:
+        _set(spark, before)
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
