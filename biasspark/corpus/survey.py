@@ -137,11 +137,13 @@ class Survey:
         return tuple(warnings)
 
 
-def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> Survey:
+def survey_corpus(
+    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "estimate"
+) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
-    `id_column` is given if the number of repeated ids is to be estimated. Raises `InputError` if there is no row, if no
-    row has a positive value, or if a column has too many values to be identities or templates.
+    If `duplicates` is "estimate", the number of repeated ids is estimated. Raises `InputError` if there is no row, if
+    no row has a positive value, or if a column has too many values to be identities or templates.
 
     Runs one Spark job when called: a scan, an aggregate per group of tasks, of which there are 100 at the most, and an
     aggregate of the groups. No Python worker.
@@ -155,8 +157,12 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
     groups = (
         {} if is_embedded(corpus.sparkSession) else {_TASK_GROUP: F.pmod(F.spark_partition_id(), F.lit(_MAX_GROUPS))}
     )
-    aggregates = _aggregates(measures, corpus.schema, id_column, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
-    by_group = _narrow(corpus, measures, id_column, groups).groupBy(*groups)
+    narrow = dict(groups)
+    if measures.histograms:
+        narrow["eligible"] = row_reason(measures.label, corpus.schema, id_column) == 0
+    estimated = id_column if duplicates == "estimate" else None
+    aggregates = _aggregates(measures, corpus.schema, estimated, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
+    by_group = _narrow(corpus, measures, estimated, narrow).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
@@ -165,7 +171,7 @@ def survey_corpus(corpus: DataFrame, measures: Measures, id_column: str | None =
         problem = f"It has more than {MAX_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
-    survey = _read_survey(row, corpus, measures, has_ids=id_column is not None)
+    survey = _read_survey(row, corpus, measures, has_ids=estimated is not None)
     if measures.models and survey.absent_positives == measures.label.positive:
         raise InputError(no_positive_fault(measures.label, survey.positive_variants))
     return survey
@@ -281,8 +287,6 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
             written, meant = column(measures.label.column), F.lit(value)
             is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
             columns[f"is_variant_{n}"] = is_variant & ~written.isin(*(measures.label.positive or ()))
-    if measures.histograms:
-        columns["labeled"] = row_reason(measures.label, schema, None) == 0
     narrow = [value.alias(name) for name, value in columns.items()]
     samples = [name for name in ("sampled", "sampled_id") if name in columns]
     if _is_sparse(corpus, measures):
@@ -320,8 +324,8 @@ def _aggregates(
     for n in range(len(measures.models)):
         aggregates[f"sample_{n}"] = _list_field(kept, f"score_{n}"), _merge_lists
         if measures.histograms:
-            labeled = F.when(F.col("labeled"), F.col(f"score_{n}"))
-            aggregates |= {f"lowest_{n}": (F.min(labeled), F.min), f"highest_{n}": (F.max(labeled), F.max)}
+            score = F.when(F.col("eligible"), F.col(f"score_{n}"))
+            aggregates |= {f"lowest_{n}": (F.min(score), F.min), f"highest_{n}": (F.max(score), F.max)}
     for n in range(len(measures.identities.value_columns)):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MAX_VALUES + 1)
         aggregates[f"values_{n}"] = values, _merge_values
@@ -405,7 +409,7 @@ class Cutpoints:
 def choose_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
     """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
-    Bins span [0, 1], or, if a score of a labeled row lies outside, the range from the lowest to the highest score.
+    Bins span [0, 1], or, if a score of an eligible row lies outside, the range from the lowest to the highest score.
     """
     if measures.thresholds is None and measures.histograms is None:
         return {}

@@ -244,8 +244,8 @@ class _Expression:
             raise NotOnTheEmbeddedEngine("reads dates differently from Spark")
         if _HASHES & self.functions and (has_floats or has_decimals or self.operators & {"+", "-", "*"}):
             raise NotOnTheEmbeddedEngine("hashes fractions and results of arithmetic differently from Spark")
-        if "integer" in self.named and self.operators & {"*"} and sum(t.text == "*" for t in self.tokens) > 1:
-            raise NotOnTheEmbeddedEngine("does not notice when a product of more than two integers overflows")
+        if "integer" in self.named and "*" in self.operators and self._multiplies_twice():
+            raise NotOnTheEmbeddedEngine("does not notice when products of integers that meet in a value overflow")
 
     def _mixes_types(self, n: int) -> bool:
         """Return whether a function or CASE at a token mixes text with values of another type."""
@@ -284,6 +284,16 @@ class _Expression:
                 return True
             is_between = token.value == "between" or (is_between and token.value != "and")
             n = 1 + (self.closing[n + 1] if is_count else n)
+        return False
+
+    def _multiplies_twice(self) -> bool:
+        """Return whether there are two products between comparisons that are in no parentheses or CASE."""
+        n_products = 0
+        for n in self._within(0, len(self.tokens)):
+            inner = self.tokens[n : self.closing.get(n, n) + 1]
+            n_products = 0 if self._is_between_values(n) else n_products + sum(token.text == "*" for token in inner)
+            if n_products > 1:
+                return True
         return False
 
     def _branches(self, n: int) -> list[tuple[int, int]]:

@@ -152,7 +152,7 @@ def survey_rows(
     measures = rows_only(measures)
     check_schema(corpus, replace(measures, attribution=attribution), id_column)
     surveys: list[Callable[[], Any]] = [
-        partial(survey_corpus, corpus, measures, id_column if duplicates == "estimate" else None),
+        partial(survey_corpus, corpus, measures, id_column, duplicates),
         partial(survey_values, corpus, attribution),
     ]
     with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):

@@ -92,11 +92,12 @@ def survey_for_ranking(
     Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
     """
     check_schema(corpus, measures, id_column)
-    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
-        survey = survey_corpus(corpus, measures, id_column if duplicates == "estimate" else None)
-    cutpoints = choose_cutpoints(measures, survey, corpus.schema)
-    encoding = build_encoding(measures, survey, corpus)
     with duplicates_marked(corpus, id_column, duplicates) as marked:
+        with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
+            # Only the bins of histograms depend on which rows are duplicates.
+            survey = survey_corpus(marked if measures.histograms else corpus, measures, id_column, duplicates)
+        cutpoints = choose_cutpoints(measures, survey, corpus.schema)
+        encoding = build_encoding(measures, survey, corpus)
         examples = encode_examples(marked, measures, encoding, id_column)
         yield SurveyedCorpus(
             marked, examples, measures, survey, encoding, cutpoints, id_column, dict(measures.expressions)

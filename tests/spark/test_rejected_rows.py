@@ -13,6 +13,7 @@ from biasspark.config import parse_measures
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import survey_corpus
+from biasspark.workflows.corpus_steps import survey_for_ranking
 from tests.harness.small_corpora import count_and_reject, measures_of
 
 NAN, INFINITY = math.nan, math.inf
@@ -79,6 +80,14 @@ def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: Sp
     assert rejects == duplicates | {("1", "s", "score_not_numeric"): 1}
     assert counts.rejects == {"duplicate_id": 5, "null_id": 2, "score_not_numeric": 1}
     assert counts.n_eligible == {"s": 2}
+
+
+def test_bins_span_the_scores_of_rows_that_count(spark: SparkSession) -> None:
+    rows = [(1, 9.0), (1, -6.0), (None, 7.0), *((n, n / 60) for n in range(2, 60))]
+    corpus = spark.createDataFrame(rows, "id INT, s DOUBLE").selectExpr("*", "id % 2 = 0 AS y", "1.0D AS u")
+    measures = measures_of(histograms={"bins": 2})
+    with survey_for_ranking(corpus, measures, "id", "reject") as surveyed:
+        assert surveyed.cutpoints["s"].bin_edges == (0.0, 0.5, 1.0)
 
 
 def test_duplicate_ids_are_estimated_if_asked_for(spark: SparkSession) -> None:
