@@ -66,6 +66,29 @@ def test_a_server_that_does_not_start_is_a_failure(tmp_path: Path, monkeypatch: 
     assert not matrix.run(leg, [], None).is_good
 
 
+def test_a_leg_without_tables_is_not_the_one_to_compare_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {"pinned/connect": "none: see jobs.log", "pinned/server": "the first", "spark-3.5": "equal"}
+    compared_with = []
+
+    def run(leg: matrix.Leg, _: object, first: Path | None) -> Result:
+        compared_with.append(first and first.name)
+        return Result(leg.name, dict.fromkeys(matrix.SHOWN, "1"), 1, 0, 0, tables[leg.name], 1)
+
+    monkeypatch.setattr(matrix, "RESULTS", tmp_path)
+    monkeypatch.setattr(matrix, "run", run)
+    monkeypatch.setattr("sys.argv", ["matrix", *tables])
+    assert matrix.main() == matrix.FAILED
+    assert compared_with == [None, None, "pinned-server"]
+
+
+def test_a_python_of_pyenv_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "versions" / "3.99.1" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/bin/true")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert matrix.find_python("python3.99") == str(python)
+
+
 def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     def write(leg: str, **tables: str) -> Path:
         folder = tmp_path / leg / "jobs" / "tables"

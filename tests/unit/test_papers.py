@@ -135,6 +135,7 @@ def shared(tmp_path: Path) -> Path:
         (["nuance"], r"\bnuanced\?"),
         (["nuanced", "table2"], r"\btable-2\?"),
         (["pinned", "--shared", "/nonexistent"], "/nonexistent"),
+        (["pinned", "--docs", "/nonexistent/papers.md"], "/nonexistent/papers.md"),
     ],
 )
 def test_wrong_usage_is_refused(words: list[str], named: str | None, shared: Path) -> None:

@@ -86,6 +86,25 @@ def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
     assert java_options(tmp_path).startswith(f'{logging} -XX:SharedArchiveFile="{tmp_path}/classes" ')
 
 
+@pytest.mark.parametrize(
+    ("options", "environment", "address"),
+    [
+        ([], {}, "127.0.0.1"),
+        (["--master", "local[2]"], {"SPARK_CONF_DIR": "/etc/spark"}, "127.0.0.1"),
+        ([], {"SPARK_CONF_DIR": "/etc/spark"}, ""),
+        (["--engine", "spark", "--master", "spark://head:7077"], {}, ""),
+    ],
+)
+def test_spark_listens_on_loopback_if_the_master_is_local(
+    options: list[str], environment: dict[str, str], address: str
+) -> None:
+    command = f'source "{SCRIPTS}/env.sh"; use_loopback "$@"; echo "${{SPARK_LOCAL_IP:-}}"'
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "MASTER"))}
+    bash = ["bash", "-euc", command, "bash", *options]
+    done = subprocess.run(bash, env=kept | environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == address
+
+
 def test_java_is_not_asked_for_the_module_that_it_warns_of(tmp_path: Path) -> None:
     """Nor where a script runs another one, which finds the Java that the first one found, nor with JAVA_HOME alone."""
     java = tmp_path / "java"

@@ -12,7 +12,7 @@ from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettin
 from biasspark.metrics.intervals import MIN_FOR_LOGIT
 from scripts.simulations import attribution_of_nothing as nothing
 from scripts.simulations.interval_coverage import CHOSEN
-from scripts.simulations.kept_results import RESULTS, read_results
+from scripts.simulations.kept_results import RESULTS, parse_options, read_results
 from tests.harness.submitting import run_python
 
 
@@ -22,6 +22,11 @@ def test_a_quick_simulation_gives_the_saved_file(saved: Path, tmp_path: Path) ->
     done = run_python("-m", f"scripts.simulations.{saved.stem}", "--quick", "--out", tmp_path / "quick.json")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "quick.json").read_text("utf-8") == saved.read_text("utf-8")
+
+
+def test_a_quick_simulation_has_as_many_runs_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["simulation", "--quick", "--runs", "5"])
+    assert parse_options(None, "result.json", quick=200).runs == 5
 
 
 # ---- intervals
