@@ -63,7 +63,7 @@ class Survey:
     quantiles: tuple[Floats, ...]
     """For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024."""
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """For each model, the lowest and the highest score of the rows with a label; empty without histograms."""
+    """For each model, the lowest and the highest score of the eligible rows; empty without histograms."""
     ids: tuple[int, int] | None = None
     """The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
     requested. Of 65,536 rows or more, those of one id in 16 are compared."""

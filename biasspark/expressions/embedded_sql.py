@@ -88,6 +88,7 @@ _WITHIN_VALUES = {
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
 _NO_END = "takes no CASE without END", "Add END."
 _NOT_CLOSED = "finds an opening parenthesis without a closing one", "Close it."
+_MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -104,6 +105,11 @@ class _Token:
     """Whether a parenthesis follows."""
     is_function: bool = False
     is_operator: bool = False
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it names a column, although it may also be a keyword."""
+        return self.column is not None and self.value in _MAY_BE_COLUMNS
 
 
 def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
@@ -192,7 +198,7 @@ def _mark_roles(tokens: Sequence[_Token], columns: Mapping[str, Kind]) -> None:
         token.is_function = is_name and token.is_call and not is_keyword
         token.is_operator = token.value == "div" or (is_after_value and token.text in ("+", "-", "*", "/", "%"))
         if is_name:
-            is_after_value = token.value not in _KEYWORDS or token.value in ("end", "null", "true", "false")
+            is_after_value = token.value not in _KEYWORDS - {"end", "null", "true", "false"} or token.is_column
         else:
             is_after_value = token.kind in ("number", "text", "quoted") or token.text in (")", "]")
 
@@ -339,7 +345,7 @@ class _Expression:
     def _is_between_values(self, n: int) -> bool:
         token = self.tokens[n]
         if token.kind == "name":
-            return token.value in _KEYWORDS - _WITHIN_VALUES and not token.is_function
+            return token.value in _KEYWORDS - _WITHIN_VALUES and not (token.is_function or token.is_column)
         return token.kind == "sign" and token.text in _COMPARISONS
 
     def _join(self, value: Mapping[int, str], stop: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
@@ -155,12 +155,13 @@ def survey_rows(
         partial(survey_corpus, corpus, measures, id_column, duplicates),
         partial(survey_values, corpus, attribution),
     ]
-    with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
-        survey, values = run_side_by_side(corpus.sparkSession, surveys)
-    encoding = build_encoding(measures, survey, corpus)
-    n_ranked = len(encoding.models) + len(attribution.compare)
-    refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
-    with duplicates_marked(corpus, id_column, duplicates) as marked:
+    with ExitStack() as stack:
+        with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
+            survey, values = run_side_by_side(corpus.sparkSession, surveys)
+            marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
+        encoding = build_encoding(measures, survey, corpus)
+        n_ranked = len(encoding.models) + len(attribution.compare)
+        refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
         columns = row_columns(attribution, values.features, marked, id_column)
         yield SurveyedRows(
             corpus=marked,

@@ -6,7 +6,7 @@ corpus --survey, one job--> SurveyedCorpus --rank, one job--> COUNTS --arithmeti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -89,11 +89,13 @@ def survey_for_ranking(
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
-    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block.
+    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block, and with
+    histograms joined to the rows of the first.
     """
     check_schema(corpus, measures, id_column)
-    with duplicates_marked(corpus, id_column, duplicates) as marked:
+    with ExitStack() as stack:
         with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
+            marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
             # Only the bins of histograms depend on which rows are duplicates.
             survey = survey_corpus(marked if measures.histograms else corpus, measures, id_column, duplicates)
         cutpoints = choose_cutpoints(measures, survey, corpus.schema)

@@ -673,6 +673,13 @@ def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path)
     assert "[slices]" not in done.err
 
 
+def test_a_filter_that_fails_is_named_while_repeated_ids_are_listed(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows())
+    corpus = {"duplicates": "reject", "filter": "length % (length - length) = 0"}
+    done = run("measure", *configure(tmp_path, corpus=corpus))
+    assert (done.code, "[corpus] filter" in done.err) == (3, True), done.err
+
+
 def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, Any] = {

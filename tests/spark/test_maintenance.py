@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
 from biasspark.files import delete_folder, list_folder
-from biasspark.tables.ledger import accept, find_acceptance, read_ledger
+from biasspark.tables.ledger import accept, find_acceptance, read_ledger, to_run
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import BIAS_RUNS, EXAMPLE_ATTRIBUTIONS, LOSS_BY_SEGMENT, PINNED_SKEW
@@ -164,7 +164,8 @@ def test_a_run_of_which_a_newer_version_wrote_a_table_is_not_copied(
     monkeypatch.setattr(PathStore, "file_sizes", lambda *_: [[1, 1, 1]])
     monkeypatch.setattr(job, "TABLES", {PINNED_SKEW.name: replace(PINNED_SKEW, per_row=True)})
     assert plan_maintenance(spark, store, RECENT, compact=True).fragmented == (run,)
-    monkeypatch.setattr(job, "TABLES", {})
+    rows = {PINNED_SKEW.name: 1, "table_of_a_newer_version": 1}
+    monkeypatch.setattr(job, "to_run", lambda row: replace(to_run(row), table_rows=rows))
     plan = plan_maintenance(spark, store, RECENT, compact=True)
     assert (plan.fragmented, plan.lost) == ((), {})
 

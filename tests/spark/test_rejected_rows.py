@@ -84,7 +84,7 @@ def test_duplicate_ids_are_all_rejected_and_scores_that_are_no_numbers(spark: Sp
 
 def test_bins_span_the_scores_of_rows_that_count(spark: SparkSession) -> None:
     rows = [(1, 9.0), (1, -6.0), (None, 7.0), *((n, n / 60) for n in range(2, 60))]
-    corpus = spark.createDataFrame(rows, "id INT, s DOUBLE").selectExpr("*", "id % 2 = 0 AS y", "1.0D AS u")
+    corpus = spark.createDataFrame(rows, "id INT, s DOUBLE").selectExpr("*", "s > 0.5 AS y", "1.0D AS u")
     measures = measures_of(histograms={"bins": 2})
     with survey_for_ranking(corpus, measures, "id", "reject") as surveyed:
         assert surveyed.cutpoints["s"].bin_edges == (0.0, 0.5, 1.0)

@@ -11,7 +11,7 @@ from biasspark.expressions.java_regex import to_rust
 
 COLUMNS: dict[str, Kind] = {
     "score": "double", "half": "float", "n": "integer", "m": "decimal", "text": "text", "day": "date",
-    "values": "other", "is": "boolean", "case": "integer"
+    "values": "other", "is": "boolean", "case": "integer", "hour": "integer"
 }  # fmt: skip
 
 
@@ -38,6 +38,8 @@ def translate(text: str) -> str:
         ("m > 0.7 AND text IN ('a', '1')", "('a' , '1')"),
         ("n * 2 > length(text) AND text = '4'", "text = '4'"),
         ("n * 2 > n * 3 OR n * 4 BETWEEN n * 5 AND n * 6", " OR "),
+        ("hour * n > 5", "CAST(hour AS DECIMAL(20, 0)) * CAST(n AS DECIMAL(20, 0))"),
+        ("score * hour > 3", "CAST(hour AS DOUBLE), CAST('NaN' AS DOUBLE))"),
         ("n > 0.7", "n > 0.7D"),
         ("n + 1 > 2", "CAST(n AS DECIMAL(20, 0)) + 1 > 2"),
         ("length(text) * 2 > n", "CAST(length(text) AS DECIMAL(20, 0)) * 2"),
@@ -94,6 +96,8 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "(n + n) / 2 > 1",
         "n * n * n > 1",
         "n * n + n * n > 1",
+        "n * hour * m > 1",
+        "n * hour * n > 1",
         "CASE WHEN n > 1 THEN n * n WHEN n < 1 THEN n END * n > 1",
         "(n * n > 1 AND n * n < 9)",
         "pmod(hash(score), 2) = 1",
