@@ -62,7 +62,7 @@ def rank_blocks(
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
             placed = stack.enter_context(kept(placed, large_rows=True))
-        n_groups = len(ranking.encoding.models) * len(ranking.encoding.slices) * len(queries)
+        n_groups = len(ranking.encoding.models) * len(ranking.encoding.slices) * len(searches)
         (ranges, *answers), row_counts = read_answers(placed, queries, max(n_groups, N_GROUPS))
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:

@@ -46,8 +46,8 @@ BLOCK = -1
 
 BLOCKS_A_TASK = 2
 """A block has some 20 MB."""
-MAX_BLOCK_BYTES = (1 << 31) - 2
-"""The most that Arrow holds in one binary value."""
+MAX_BLOCK_BYTES = (1 << 31) - (1 << 25)
+"""Arrow holds 2 GiB in the binary values of a batch, and up to 16 MiB of others may come before."""
 
 N_GROUPS = 12
 """Approximate number of (model, slice, chunk), which two tasks combine."""
@@ -122,7 +122,7 @@ class RowRanking:
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
                     block, _ = self._place(parts)
                     if self.keeps_blocks:
-                        yield *key, BLOCK, encode_block(block)
+                        yield *key, BLOCK, _encode(block)
                     yield from measuring.add(key[0], key[2], block)
                 elif Kind.ROWS in parts:
                     yield from self._cut_again(key[0], parts)
@@ -138,7 +138,7 @@ class RowRanking:
         def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
             if Kind.ROWS in parts:
                 block, baseline = self._place(parts)
-                yield BLOCK, encode_block(replace(block, baseline=Baseline(*baseline)))
+                yield BLOCK, _encode(replace(block, baseline=Baseline(*baseline)))
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -298,7 +298,7 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
         return None, end.value
 
 
-def encode_block(block: RowBlock) -> bytes:
+def _encode(block: RowBlock) -> bytes:
     """Return a block as bytes. Raises `InputError` if Arrow cannot hold them."""
     data = block.encode()
     refuse_large_range(len(block.scores), len(data))
@@ -310,7 +310,7 @@ def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
     if n_rows > MAX_ROWS_A_RANGE or n_bytes > MAX_BLOCK_BYTES:
         raise InputError(
             f"corpus: {n_rows:,} rows share one score or one narrow range. A worker cannot hold them. Is that score a "
-            "default for rows that were not scored? Filter them."
+            "default for rows that were not scored? Filter them. If [ranking] sets ranges, leave that out."
         )
 
 
