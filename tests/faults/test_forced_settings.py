@@ -44,7 +44,9 @@ def test_a_job_sets_what_its_numbers_rely_on_in_a_session_that_was_there(forced:
 
 
 def test_a_session_of_ones_own_gives_the_same_bits(forced: SparkSession) -> None:
-    """The functions are called in a session with such settings: every number is the same to the last bit."""
+    """The functions are called in a session with such settings: without times and casts in SQL, every number is the
+    same to the last bit.
+    """
     rows = make_rows()
     found = in_order(biasspark.bias_metrics(frame_of(forced, rows), **measures()).collect())
     build_session("a job in a notebook")
