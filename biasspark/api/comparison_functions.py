@@ -45,6 +45,8 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 
     Raises
     ------
+    TypeError
+        If ``metrics`` is not a frame.
     ConfigError, InputError
         If both models are the same, ``min_rows`` is not an integer of 0 or more, the frame has no metrics, or none of
         one of the models, or a model has several rows for one slice and identity.
@@ -150,9 +152,9 @@ def model_comparisons(
 
     Notes
     -----
-    The rows are scanned twice, for a survey and to count them, and then once for each other model and every 32
-    identities. Each of these scans shuffles twice, or once for the jackknife; a row takes 8 bytes per identity.
-    P-values are adjusted over each slice and pair of models, those of crossed pairs separately.
+    The rows are scanned twice, for a survey and to count them. Then the jackknife scans and shuffles them once for each
+    other model. DeLong's variances take a scan and two shuffles for each other model and every 32 identities, and a row
+    8 bytes per identity. P-values are adjusted over each slice and pair of models, those of crossed pairs separately.
 
     References
     ----------

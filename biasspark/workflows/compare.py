@@ -93,8 +93,8 @@ def compare(
 ) -> Iterator[Comparison]:
     """Prepare a comparison: survey the corpus, and count its rows and scopes.
 
-    Runs two narrow jobs. `Comparison.compute` scans the corpus once for each model and 32 identities, and shuffles it
-    twice.
+    Runs two narrow jobs. For each model, `Comparison.compute` scans and shuffles the corpus once by the jackknife; by
+    DeLong, it scans once and shuffles twice for every 32 identities.
     """
     settings = _require_compare(measures)
     measures = compared_only(measures)
@@ -191,7 +191,7 @@ class Comparison:
         )
 
     def compute(self) -> list[ComparedPair]:
-        """Compute both AUCs of every pair of cells, with variances. One Spark action per model and 32 identities."""
+        """Compute both AUCs of every pair of cells, with variances. By DeLong, an action per 32 identities."""
         with job_on_corpus(self.surveyed, "compare the models"):
             return [pair for model in self.settings.models for pair in self._compare(model)]
 
@@ -283,11 +283,12 @@ def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
 def plan_comparison(config: Config) -> Plan:
     """Plan a comparison."""
     settings = _require_compare(config)
-    method, shuffled = "paired DeLong", "8 bytes per score, then 8 per score and identity"
+    method = "paired DeLong"
+    cost = f"once for every {IDENTITIES_AT_ONCE} identities, shuffles 8 bytes per score, then 8 per score and identity"
     if settings.method == JACKKNIFE:
         ids = f"{config.corpus.id}, whole clusters of {settings.cluster}" if settings.cluster else str(config.corpus.id)
         method = f"jackknife, {settings.groups or JACKKNIFE_GROUPS:,} groups by {ids}"
-        shuffled = "both scores of each row"
+        cost = "shuffles both scores of each row"
     rules = config.gate.comparison_rules if config.gate else ()
     parts = {
         "identities": describe_identities(config.identities),
@@ -296,7 +297,7 @@ def plan_comparison(config: Config) -> Plan:
         "gate": ", ".join(rule.name for rule in rules) or "none",
     }
     passes = ["count the rows"]
-    passes += [f"compare {model}, once for every 32 identities (shuffles {shuffled})" for model in settings.models]
+    passes += [f"compare {model} ({cost})" for model in settings.models]
     alerts = (COMPARISON_ALERTS,) if rules else ()
     return Plan(parts, passes, (MODEL_COMPARISONS, *alerts))
 

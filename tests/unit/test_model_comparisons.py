@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from biasspark.comparison.model_comparisons import (
     scope_warnings,
     unclustered_warnings,
 )
-from biasspark.config import Compare
+from biasspark.config import Compare, parse_config
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS
+from biasspark.workflows.compare import IDENTITIES_AT_ONCE, plan_comparison
 from tests.fixtures.score_corpus import draw_corpus
+from tests.harness.least_configuration import changed
 from tests.oracle.differences import Cell, compare_models
 from tests.oracle.suite import PAIRS, cut_cells, ordered_doubled
 
@@ -138,3 +141,11 @@ def test_rows_without_a_cluster_are_counted() -> None:
     assert "< 1%" in next(unclustered_warnings("author", 3, 100_000))
     assert "> 99%" in next(unclustered_warnings("author", 9_999, 10_000))
     assert not [*unclustered_warnings("author", 0, 100_000), *unclustered_warnings(None, 3, 100_000)]
+
+
+@pytest.mark.parametrize(("method", "is_repeated"), [("delong", True), ("jackknife", False)])
+def test_only_delong_scans_the_rows_for_every_32_identities(method: str, is_repeated: bool) -> None:
+    compare = {"baseline": "old", "method": method}
+    config = changed(corpus={"id": "id"}, models={"old": "old", "new": "new"}, compare=compare)
+    *_, scans = plan_comparison(parse_config(config, Path())).passes
+    assert (str(IDENTITIES_AT_ONCE) in scans) is is_repeated
