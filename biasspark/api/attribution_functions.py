@@ -167,6 +167,10 @@ def attribute(
     The rows are scanned three times, twice to survey them and once to rank them, and shuffled once; with ``compare``
     twice more, and once more for every further 16 nodes of a tree. Ranked rows are kept until the function returns.
     Each level of trees, and each added predicate of slices, reads them once.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True)
 
@@ -237,6 +241,10 @@ def example_attributions(
     The rows are scanned three times: to survey and to count them when the function is called, and once more when the
     table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
     little; if that does not settle a warning, they are scanned and shuffled once more.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
     with keywords.name_faults():
@@ -263,7 +271,8 @@ def attribution_correlations(
 ) -> Frame:
     """Return the correlations of the attributions of rows with their cross-entropy and Gini impurity.
 
-    They are Pearson's, -1 to 1, over all rows; NULL for scores outside 0 to 1 without a ``link``.
+    They are Pearson's, -1 to 1: the covariance over all rows, divided by both standard deviations. The losses are those
+    of `loss_by_segment`. NULL for scores outside 0 to 1 without a ``link``.
 
     Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
 
@@ -271,6 +280,10 @@ def attribution_correlations(
     -------
     Frame
         The columns of the table ``attribution_correlations``, except those of the run.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
@@ -296,7 +309,8 @@ def loss_by_segment(
         cross-entropy = -[y ln q + (1 - y) ln(1 - q)], 0 or more, q kept 1e-15 from 0 and 1;
         Gini impurity = 1 - probability of the true label, 0 to 1
 
-    AUC, 0 to 1, is that within the segment; the mean normalized attribution, 0 to 1/2, compares with all rows.
+    They are NULL for scores outside 0 to 1 without a ``link``. AUC, 0 to 1, is that within the segment; the mean
+    normalized attribution, 0 to 1/2, compares with all rows.
 
     Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
 
@@ -304,6 +318,10 @@ def loss_by_segment(
     -------
     Frame
         The columns of the table ``loss_by_segment``, except those of the run.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
@@ -339,6 +357,10 @@ def attribution_segments(
     -------
     Frame
         The columns of the table ``attribution_segments``, except those of the run.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
@@ -405,7 +427,9 @@ def pair_segments(
     """Return the tree over pairs that finds which positives a model confuses with which negatives.
 
     A pair counts 1 if the positive scores higher, 0 if the negative does, and one half for a tie. The tree predicts
-    these values by least squares, so ties pull the mean of a node towards one half.
+    these values by least squares, so ties pull the mean of a node towards one half. The estimate is
+    the AUC of a node over rows that did not shape the tree, 0 to 1, low is bad, with DeLong's interval, and the tests
+    of `attribution_segments` by paired placements.
 
     Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is by
     default a tenth of all pairs. Lower it if groups are rare. The cost is three scans, two of them to survey scores and
@@ -415,6 +439,10 @@ def pair_segments(
     -------
     Frame
         The columns of the table ``pair_segments``, except those of the run.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
@@ -445,6 +473,10 @@ def auc_crosses(
     -------
     Frame
         The columns of the table ``auc_crosses``, except those of the run.
+
+    References
+    ----------
+    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
 

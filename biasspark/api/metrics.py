@@ -104,6 +104,8 @@ def bias_metrics(
 
     Raises
     ------
+    TypeError
+        If ``df`` is not a frame.
     ConfigError
         With all faults of the keywords.
     InputError
@@ -163,6 +165,11 @@ def u_statistics(
     -------
     Frame
         The columns of the table ``u_statistics``, except those of the run.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver Operating
+    Characteristic Curves: A Nonparametric Approach", 1988.
     """
     return measure_corpus(df, Keywords(locals())).table(schemas.U_STATISTICS)
 
@@ -371,6 +378,10 @@ def threshold_rates(
     -------
     Frame
         The columns of the table ``threshold_rates``, except those of the run.
+
+    References
+    ----------
+    Newcombe, "Interval Estimation for the Difference between Independent Proportions", 1998, method 10.
     """
     return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_RATES)
 
@@ -396,8 +407,8 @@ def threshold_summary(
 ) -> Frame:
     """Return the error rates of every slice at every threshold, and their equality differences over identities.
 
-    The False Positive and False Negative Equality Difference (Dixon et al. 2018) is the sum over identities of ``|rate
-    of the identity - rate of the slice|``, 0 or more, 0 is best.
+    The False Positive and False Negative Equality Difference is the sum over identities of ``|rate of the identity -
+    rate of the slice|``, 0 or more, 0 is best.
 
     Keywords, errors, warnings and costs are those of `threshold_rates`.
 
@@ -405,6 +416,10 @@ def threshold_summary(
     -------
     Frame
         The columns of the table ``threshold_summary``, except those of the run.
+
+    References
+    ----------
+    Dixon, Li, Sorensen, Thain and Vasserman, "Measuring and Mitigating Unintended Bias in Text Classification", 2018.
     """
     return measure_corpus(df, Keywords(locals(), "thresholds")).table(schemas.THRESHOLD_SUMMARY)
 
@@ -490,6 +505,10 @@ def label_balance(
     -------
     Frame
         The columns of the table ``label_balance``, except those of the run.
+
+    References
+    ----------
+    Dixon, Li, Sorensen, Thain and Vasserman, "Measuring and Mitigating Unintended Bias in Text Classification", 2018.
     """
     arguments = dict(locals())
     del arguments["models"]
@@ -536,6 +555,10 @@ def template_scores(
     -------
     Frame
         The columns of the table ``template_scores``, except those of the run.
+
+    References
+    ----------
+    Dixon, Li, Sorensen, Thain and Vasserman, "Measuring and Mitigating Unintended Bias in Text Classification", 2018.
     """
     measured = measure_corpus(df, Keywords(locals()))
     scores = collect_columns(measured.template_scores(), schemas.TEMPLATE_SCORES.arrow_schema, "template scores")

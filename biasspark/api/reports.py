@@ -49,7 +49,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     corpus : str
         The name of the corpus.
     nights : int
-        The most earlier dates to read, 0 or more.
+        The most earlier runs to read, 0 or more.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
     ConfigError
         If ``nights`` is not a whole number of 0 or more.
     InputError
-        If no such run is published, listing the dates and corpora that are.
+        If no such run is published, listing the dates and corpora that are, or if files of its tables are gone.
     """
     given: object = store
     if not isinstance(given, PathStore | CatalogStore):

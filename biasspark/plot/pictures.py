@@ -68,7 +68,7 @@ def histograms(
     Returns
     -------
     matplotlib.figure.Figure
-        Slices are below each other, models side by side. Each area is scaled to its own peak, so areas compare where
+        Slices are stacked, models side by side. Each area is scaled to its own peak, so areas compare where
         rows are, not how many; the counts are below each panel. Of more than 50 bins, adjacent ones are merged.
 
     Examples
@@ -120,7 +120,7 @@ def rate_curves(
     Returns
     -------
     matplotlib.figure.Figure
-        Slices are below each other, models side by side. Curves have as many points as there are bins.
+        Slices are stacked, models side by side. Curves have as many points as there are bins.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def intervals(
     Returns
     -------
     matplotlib.figure.Figure
-        Slices are below each other, on the same scales. Those without any value are named below.
+        Slices are stacked, on the same scales. Those without any value are named below.
 
     Examples
     --------
@@ -219,6 +219,11 @@ def pinned_auc(
         By default ``all``, or the only slice.
     most : int
         The most identities that are drawn by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A column per identity, with a point and a dash for each model.
 
     Examples
     --------
@@ -325,7 +330,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     Returns
     -------
     matplotlib.figure.Figure
-        Trees below each other. Of a rule that is longer than five lines the first are drawn.
+        Trees are stacked. Of a rule that is longer than five lines the first are drawn.
 
     Examples
     --------
@@ -369,6 +374,11 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
         The most identities that are drawn by default.
     level : float
         The level of the intervals by which identities are sorted, and shares of too few rows marked.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One heat map: a line per identity, a column per length.
 
     Examples
     --------
