@@ -104,8 +104,8 @@ def segment_pairs(samples: Samples, features: Sides, settings: Pairs) -> list[di
     whether it differs from the node's training AUC, which is of other examples, so that variances add up. All tests are
     two-sided. Leaves are decided on together: see `segments.decide`. A leaf that cannot be tested is not found.
 
-    If scores depend on no feature, something is found in 3.3, 4.8 and 11.3 % of trees at AUCs of 0.76, 0.9 and 0.99,
-    and confirmed in 2.8, 2.0 and 1.6 % (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of
+    If scores depend on no feature, something is found in 3.3, 4.8 and 11.3% of trees at AUCs of 0.76, 0.9 and 0.99,
+    and confirmed in 2.8, 2.0 and 1.6% (1,000 runs each of `scripts.simulations.attribution_of_nothing`): at an AUC of
     0.99 too few pairs are wrongly ordered for paired placements.
 
     Time: for each node a search of its rows' scores, and a count of their bins. Memory: the examples of each node of a

@@ -126,7 +126,7 @@ def name_models(
 
     The intervals of gaps are by `auc_interval`, so by the normal distribution, even for a variance from few groups:
     they only decide which signs gaps may have. With the same few clusters, intervals of differences of gaps cover at
-    most 1.1 % less often than those of AUCs (``scripts/simulations/comparison_coverage.py``).
+    most 1.1% less often than those of AUCs (``scripts/simulations/comparison_coverage.py``).
     """
 
     def list_ends(prefix: str) -> list[Ends]:

@@ -43,8 +43,8 @@ that keep jackknife replicates of U by groups of ids are paired through these (`
 rule with a ``baseline`` is always tested on pairs.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell), a true
-change of exactly the bound is called a violation at 0.05 in at most 5.5 % of the runs, and compliance in 5.5 %; with
-the variances at the values it would be 5.9 and 13.9 %. For gaps it is 5.1 and 5.6 %.
+change of exactly the bound is called a violation at 0.05 in at most 5.5% of the runs, and compliance in 5.5%; with
+the variances at the values it would be 5.9 and 13.9%. For gaps it is 5.1 and 5.6%.
 
 **A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
 (`biasspark.metrics.intervals`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
@@ -55,8 +55,8 @@ end is θ when both sides are equal, so θ lies
 standard errors below p: the inverse of the interval is the score test. A true rate of 0 or 1 allows no exception, so
 such a bound is infinitely far from any other rate. A rate over no rows has no value.
 
-Counts are discrete. So if the true rate is θ, it is called higher at 0.05 with a probability of up to 7.5 % if nθ is
-ten or more, 12 % if it is one, and 20 % if it is a fifth; and lower with up to 7.5 %.
+Counts are discrete. So if the true rate is θ, it is called higher at 0.05 with a probability of up to 7.5% if nθ is
+ten or more, 12% if it is one, and 20% if it is a fifth; and lower with up to 7.5%.
 
 **A gap of rates** is p - q, with the share p in a subgroup and q in its background. Newcombe's interval grows with z,
 so the distance of a bound in standard errors is the z at which the interval ends there.

@@ -28,22 +28,22 @@ misordered ones; otherwise the wider of the two, which is ``newcombe`` if V = 0.
 
 Chosen by ``scripts/simulations/interval_coverage.py`` (8,000 runs of 1,512 settings: AUC 0.5 to 0.999, 2 to 300
 rows in the smaller cell and 1 to 500 times as many in the other; normal scores of equal and unequal spread, and 2 to 20
-levels). Coverage of the nominal 95 % interval:
+levels). Coverage of the nominal 95% interval:
 
 =======================================  =======  =======  ======  ==============  ======
-settings, method                         >= 94 %  >= 92.5  worst   5th percentile  median
+settings, method                         >= 94%   >= 92.5  worst   5th percentile  median
 =======================================  =======  =======  ======  ==============  ======
-all, ``wald_delong`` (for comparison)    20.0 %   33.1 %   0.003   0.136           0.875
-all, ``logit_delong``                    39.3 %   49.1 %   0.000   0.122           0.922
-all, ``newcombe``                        88.7 %   91.0 %   0.802   0.879           0.965
-all, the rule                            97.4 %   98.7 %   0.802   0.946           0.975
-10 rows and more, ``newcombe``           89.6 %   91.4 %   0.848   0.874           0.965
-10 rows and more, the rule               98.5 %   99.7 %   0.907   0.946           0.968
+all, ``wald_delong`` (for comparison)    20.0%    33.1%    0.003   0.136           0.875
+all, ``logit_delong``                    39.3%    49.1%    0.000   0.122           0.922
+all, ``newcombe``                        88.7%    91.0%    0.802   0.879           0.965
+all, the rule                            97.4%    98.7%    0.802   0.946           0.975
+10 rows and more, ``newcombe``           89.6%    91.4%    0.848   0.874           0.965
+10 rows and more, the rule               98.5%    99.7%    0.907   0.946           0.968
 =======================================  =======  =======  ======  ==============  ======
 
-No choice between the two methods covers more: the union of both intervals has the same 97.4 %, 98.7 % and 0.802. At 300
-rows the rule is as narrow as Wald's interval (1.00 times); always taking the wider one would cost 8 %. Of the 19
-settings in which its coverage is below 92.5 %, 16 have 2 to 5 rows in a cell. Harsher scores, such as 0/1 decisions or
+No choice between the two methods covers more: the union of both intervals has the same 97.4%, 98.7% and 0.802. At 300
+rows the rule is as narrow as Wald's interval (1.00 times); always taking the wider one would cost 8%. Of the 19
+settings in which its coverage is below 92.5%, 16 have 2 to 5 rows in a cell. Harsher scores, such as 0/1 decisions or
 a share of rows that the model misses, bring it to 0.82 at worst (10 rows and more), ``newcombe`` to 0.72,
 ``logit_delong`` to 0.
 """

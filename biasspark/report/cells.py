@@ -90,7 +90,7 @@ def show_count(value: int | Decimal | None) -> str:
 
 def show_percent(value: float | None, digits: int = 1) -> str:
     """Return a share as a percentage; a dash for None."""
-    return DASH if value is None else f"{100 * value:.{digits}f} %"
+    return DASH if value is None else f"{100 * value:.{digits}f}%"
 
 
 def show_interval(low: float | None, high: float | None, *, signed: bool = False, digits: int = 3) -> str:

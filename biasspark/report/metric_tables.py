@@ -328,7 +328,7 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     """Return a share of positives. It is weak if its interval is wide and includes the goal, the share of all rows.
 
     A narrow interval that includes the goal still answers the question: the share is about the goal. So does a wide one
-    that excludes it: 85 % of 46 rows are more than 25 %. A share of fewer than ten rows is always weak.
+    that excludes it: 85% of 46 rows are more than 25%. A share of fewer than ten rows is always weak.
     """
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS

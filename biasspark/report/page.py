@@ -116,7 +116,7 @@ def write_page(report: ReportData) -> str:
         anchors={section.anchor for section in sections},
         unmeasured=unmeasured,
         commands={command.job: f"biasspark {name}" for name, command in JOBS.items()},
-        level=f"{100 * report.level:g} %",
+        level=f"{100 * report.level:g}%",
     )
 
 

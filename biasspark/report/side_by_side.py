@@ -372,7 +372,7 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
         WORSE if is_worse(row, WORST_AUC, digits) else "",
         escape_markdown(row["identity"]),
         first if first == second else f"{first} and {second} ({UNPAIRED})",
-        rate if rate == "-" else f"{rate} %",
+        rate if rate == "-" else f"{rate}%",
         *(_biases(row) or ("-", "-")),
     ]
     for name in SUITE:

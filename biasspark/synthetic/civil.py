@@ -221,7 +221,7 @@ DAYS = 775
 """Days of the real corpus, to 2017-11-11. Later days have more comments."""
 
 UNTOUCHED = 0.76
-"""Share of the comments below the threshold whose target is 0: 70 % of all comments. Chosen."""
+"""Share of the comments below the threshold whose target is 0: 70% of all comments. Chosen."""
 
 ANNOTATORS = np.array([4] * 11 + [5, 6, 6, 10, 10], dtype=np.int64)
 """Numbers of annotators of a comment, sixteen equally likely entries. Chosen: mostly four, as in the real corpus."""
@@ -247,7 +247,7 @@ class CivilRequest(RowsRequest):
 
     Notes
     -----
-    The columns are id BIGINT, created_date DATE, target DOUBLE (fraction of annotators who find the comment toxic, 8 %
+    The columns are id BIGINT, created_date DATE, target DOUBLE (fraction of annotators who find the comment toxic, 8%
     at 0.5 or more), 24 identities DOUBLE (fraction of annotators who see it, or NULL), comment_length INT (20 to 1000),
     toxicity_1 DOUBLE (strongly biased, most in short comments), toxicity_6 DOUBLE (mitigated), both in (0, 1) with
     eight digits; comment_text STRING on request.

@@ -273,7 +273,7 @@ def table_5(shared: Path) -> Iterator[Made]:
     "Where a regression on all features gains on a forest on three",
     data=LOANS,
     why="Without credit scores the last two rows, which split by FICO, cannot be made. 92 loans have more than "
-    "21.3 % interest. The paper prints one name for both of its last rows.",
+    "21.3% interest. The paper prints one name for both of its last rows.",
 )
 def table_6(shared: Path) -> Iterator[Made]:
     printed = read_printed(shared, "attribution_table6")
@@ -338,8 +338,8 @@ def figure_3(shared: Path) -> Iterator[Made]:
     "Figure 4",
     "Wrongly ordered pairs by relationship",
     data=CENSUS,
-    why='The figure prints no number in its text; section 6.3 has these. That "only 2 %" of all pairs are of '
-    "two husbands does not fit the census: 22 % are.",
+    why='The figure prints no number in its text; section 6.3 has these. That "only 2%" of all pairs are of '
+    "two husbands does not fit the census: 22% are.",
 )
 def figure_4(shared: Path) -> Iterator[Made]:
     crosses = list_crosses(attributed_census(shared))

@@ -5,7 +5,7 @@
 Needs no Spark; some minutes on one core. In a run, rows have scores of a model, or of two models that agree like models
 of the same task, and features that are independent of them. Searches, estimates and tests are those of biasspark with
 default settings; only the sums over rows are computed here. A run finds something if any of its leaves or slices is
-`found`, and confirms something if any is `confirmed`. 5 % of the runs may.
+`found`, and confirms something if any is `confirmed`. 5% of the runs may.
 
 Supports docs/attribution.md#how-to-read-the-numbers: false discoveries of trees, slices and pairs.
 """

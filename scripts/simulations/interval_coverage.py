@@ -1,4 +1,4 @@
-"""Coverage and width of the nominal 95 % interval of an AUC, by several rules that choose between its two methods.
+"""Coverage and width of the nominal 95% interval of an AUC, by several rules that choose between its two methods.
 
     .venv/bin/python -m scripts.simulations.interval_coverage [--quick] [--runs N] [--seed S] [--out FILE]
 

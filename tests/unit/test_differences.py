@@ -152,7 +152,7 @@ def test_verdicts_are_of_adjusted_p_values_and_the_smaller_gap_is_better() -> No
 
 @pytest.mark.parametrize("variance", [1e-4, 1e-9])
 def test_few_rows_show_no_margin_to_be_kept_that_few_rows_may_break(variance: float) -> None:
-    """Of 50 rows 3 % are as likely as not fewer than two: nothing seems to have changed, nor to vary."""
+    """Of 50 rows 3% are as likely as not fewer than two: nothing seems to have changed, nor to vary."""
     found = noninferiority_test(auc(0.799, 0.8, variance), "max_drop", 0.03)
     binomial = sqrt(0.03 * 0.97 / 50)
     assert found == pytest.approx((norm.cdf(0.029 / sqrt(variance)), norm.cdf(-0.029 / binomial)), abs=1e-12)

@@ -263,7 +263,7 @@ def test_label_balance_has_a_number_in_each_cell() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["all rows", "black", "gay"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["20-99", "100-999", "1000-4999", "all lengths"]
     written = [text.get_text() for text in axes.texts]
-    assert written.count("40 %") == 2 * 3  # of few rows, and more than 10 % for sure
+    assert written.count("40%") == 2 * 3  # of few rows, and more than 10% for sure
     assert not any("2 of 6" in text for text in texts(figure))
     canvas: Any = FigureCanvasAgg(plot.label_balance(table("label_balance").filter(pc.field("bucket") == "(all)")))
     (title,) = (text for text in canvas.figure.findobj(Text) if text.get_text() == "Share of positives")

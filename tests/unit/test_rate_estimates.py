@@ -186,7 +186,7 @@ def draw_rates(rng: np.random.Generator, p: float, n: int, runs: int) -> Rates:
 
 @pytest.mark.parametrize(("p", "n"), [(0.05, 200), (0.2, 40), (0.2, 2000), (0.9, 60)])
 def test_a_rate_at_just_the_bound_seldom_seems_to_break_or_to_keep_it(p: float, n: int) -> None:
-    """By its very counts, so exactly: at 0.05 in 7.5 % of draws at the most, for counts leap."""
+    """By its very counts, so exactly: at 0.05 in 7.5% of draws at the most, for counts leap."""
     counted = np.arange(n + 1.0)
     chance = binom.pmf(counted, n, p)
     for kind in ("min", "max"):

@@ -478,7 +478,7 @@ def test_the_identity_that_loses_rows_comes_first() -> None:
     assert listed[0]["shown"]["pinned_auc"] == ("0.800", "0.900")
     assert listed[-1]["shown"]["bpsn_auc"][1] == ""
     text = read_text(page_without_charts(report))
-    assert "100 trials, 50 %" in text
+    assert "100 trials, 50%" in text
     assert "0.800 → 0.900" in text
 
 

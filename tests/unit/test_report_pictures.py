@@ -101,7 +101,7 @@ def test_pinned_auc_stands_with_its_counts_and_the_intervals_of_its_parts(report
     cell = nobody["cell"]
     assert (cell.text, cell.weak, "no positives" in cell.note) == ("–", True, True)
     assert rows[NAMES[3], MODELS[0]]["cell"].weak
-    assert "95 % intervals" in page
+    assert "95% intervals" in page
     picture = draw_pinned(report)
     assert picture is not None
     assert 'opacity="0.4"' in picture

@@ -145,7 +145,7 @@ def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None
     assert list(balance.rows) == ["(overall)", "at least half", "many", "more", "few", "fewer", "none"]
     assert balance.rows["few"][0].note == "5 of 7 rows, 0.36 to 0.92"
     weak = {name for name, (cell,) in balance.rows.items() if cell.weak}
-    assert weak == {"few", "fewer", "more"}  # of fewer than ten rows, or wide and around the 9 % of all rows
+    assert weak == {"few", "fewer", "more"}  # of fewer than ten rows, or wide and around the 9% of all rows
 
 
 def test_negatives_that_an_identity_below_the_average_lacks_are_explained(report: ReportData) -> None:

@@ -217,7 +217,7 @@ class TestMarkdown:
         ]
         assert rule == [":-:", "---", *["--:"] * 2, *["---"] * 2, *["--:"] * 15]
         assert row == [
-            *("!", "trans women", "1,260", "50.0 %", "-", "-"),
+            *("!", "trans women", "1,260", "50.0%", "-", "-"),
             *("0.996", "0.868", "**-0.128**", "0.958", "0.532", "**-0.426**", "0.980", "1.000", "+0.020"),
             *("-0.295", "+0.462", "**+0.167**", "-0.036", "-0.034", "-0.002"),
         ]
@@ -225,7 +225,7 @@ class TestMarkdown:
     def test_null_is_its_reason(self) -> None:
         row = make_row(second=dict.fromkeys(SUITE), reason="no_subgroup_positives", n_subgroup_second=None)
         cells = table_of(format_markdown(compare(row), 2))[2]
-        assert (cells[1], cells[2][:11], cells[3]) == ("gay", "1,260 and -", "50.0 %")
+        assert (cells[1], cells[2][:11], cells[3]) == ("gay", "1,260 and -", "50.0%")
         assert cells[6:9] == ["0.87", "no_subgroup_positives", "-"]
 
     @pytest.mark.parametrize(

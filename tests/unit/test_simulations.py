@@ -121,7 +121,7 @@ def test_the_same_ids_show_that_nothing_changed_where_different_ids_cannot(chang
 
 
 def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:
-    """In at most 5 % and three standard errors of the runs, although there is much to find.
+    """In at most 5% and three standard errors of the runs, although there is much to find.
 
     If nearly all pairs are rightly ordered more is found, but no more is confirmed.
     """

@@ -89,7 +89,7 @@ def test_scores_are_truncated_normals(drawn: pa.Table, name: str, subgroup: int,
     mean = (shape.background, shape.subgroup)[subgroup][label]
     sd = (shape.background_sd, shape.subgroup_sd)[subgroup]
     wanted = stats.truncnorm((0.0 - mean) / sd, (1.0 - mean) / sd, mean, sd)
-    # 64 cells: all of them pass with a chance of 99.9 % where the distribution is right.
+    # 64 cells: all of them pass with a chance of 99.9% where the distribution is right.
     assert stats.kstest(cell_scores(drawn, name, subgroup, label), wanted.cdf).pvalue > 1e-5
 
 

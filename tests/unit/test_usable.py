@@ -179,7 +179,7 @@ def test_a_share_that_is_just_allowed_passes(counts: RowCounts, max_share: float
     ("counts", "max_share", "parts"),
     [
         (counts_of(null_label=291), 0.29, [("corpus", "291", "1,000", "null_label 291", "0.291", "max_share = 0.29")]),
-        # Of the 500 rows with a label, 260 of its scores cannot be read: 26 % of all rows, but 52 % of what is scored.
+        # Of the 500 rows with a label, 260 of its scores cannot be read: 26% of all rows, but 52% of what is scored.
         (
             counts_of(null_label=500, a={"score_not_numeric": 260}),
             0.5,
