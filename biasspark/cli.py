@@ -309,9 +309,15 @@ def _stamp(seconds: float) -> str:
 
 
 def write_stdout(text: str) -> None:
-    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues. Raises `OSError`."""
-    with suppress(BrokenPipeError):
-        _write(sys.stdout, text)
+    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues.
+
+    Raises `BiasSparkError` if stdout cannot be written, as on a full disk.
+    """
+    try:
+        with suppress(BrokenPipeError):
+            _write(sys.stdout, text)
+    except OSError as error:
+        raise BiasSparkError(f"stdout could not be written: {error.strerror or error}.") from error
 
 
 def write_stderr(text: str) -> None:
@@ -354,9 +360,8 @@ def print_outcome(outcome: Outcome) -> int:
     table = f"{outcome.table}\n" if outcome.table else ""
     try:
         write_stdout(table + json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
-    except OSError as error:
-        what = "The outcome is not printed. If a run was published, the ledger has it."
-        write_stderr(f"stdout could not be written: {error.strerror or error}. {what}\n")
+    except BiasSparkError as error:
+        write_stderr(f"{error} The outcome is not printed. If a run was published, the ledger has it.\n")
         return outcome.exit_code or 1
     return outcome.exit_code
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from biasspark.cli import run_job, write_stderr, write_stdout
-from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
+from biasspark.errors import GET_AN_ENGINE, INTERRUPTED, BiasSparkError
 from biasspark.text import closest_match
 
 WRONG_USAGE = 2
@@ -74,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         version = f"biasspark {import_module('biasspark').__version__}\n"
         try:
             write_stdout(version if name == "--version" else explained)
-        except OSError as error:
-            write_stderr(f"biasspark: error: stdout could not be written: {error.strerror or error}.\n")
+        except BiasSparkError as error:
+            write_stderr(f"biasspark: error: {error}\n")
             return 1
         return 0
     if name not in JOBS:

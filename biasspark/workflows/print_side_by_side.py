@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
 from biasspark.config import load_config
-from biasspark.errors import BiasSparkError
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe
@@ -59,10 +58,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[arguments.format](compared, arguments.digits)
     if is_document:
-        try:
-            write_stdout(document)
-        except OSError as error:
-            raise BiasSparkError(f"stdout could not be written: {error.strerror or error}. Use --out.") from None
+        write_stdout(document)
         return 0
     if path:
         write_out(path, document)

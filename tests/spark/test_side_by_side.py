@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import json
 from collections.abc import Callable, Iterable
@@ -106,17 +105,6 @@ def show_csv(rows: Rows, columns: Iterable[str]) -> Rows:
         return f"'{text}" if isinstance(value, str) and text.startswith("=") else text
 
     return [{name: show(row[name]) for name in columns} for row in rows]
-
-
-def test_a_full_disk_is_named(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(job, "write_stdout", fail)
-    done = run(*MODELS, "--format", "csv")
-    assert done.code == 1
-    assert "No space left" in done.err
-    assert "unexpected" not in done.err
 
 
 def test_text_is_a_table_a_slice_and_one_line_of_json(run: Any) -> None:
