@@ -238,7 +238,7 @@ def available_memory() -> int | None:
 def _start_server() -> str:
     os.environ.setdefault("RUST_LOG", "off")  # unless the user wants to see it
     os.environ.update(_ENVIRONMENT)
-    os.environ.pop("MASTER", None)  # PySpark refuses it next to the URL of a server
+    os.environ.pop("MASTER", None)  # in the whole process: PySpark refuses it next to the URL of a server
     server = import_module("pysail.spark").SparkConnectServer("127.0.0.1", 0)
     handler = ctypes.pythonapi.PyOS_getsig(signal.SIGINT)
     server.start(background=True)

@@ -263,8 +263,9 @@ def stop(spark: SparkSession) -> None:
 
 def use_driver_python_on_local_masters(settings: Mapping[str, str]) -> None:
     """Run local workers with the Python of the driver. On a cluster an archive may name another interpreter."""
-    master = os.environ.get("SPARK_REMOTE") or settings.get("spark.master") or SparkConf().get("spark.master")
-    if (master or "local").startswith("local"):
+    configured = settings.get("spark.master") or SparkConf().get("spark.master")
+    master = os.environ.get("SPARK_REMOTE") or configured or os.environ.get("MASTER") or "local"
+    if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 

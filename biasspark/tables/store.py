@@ -41,7 +41,7 @@ def open_tables(
 ) -> Iterator[tuple[SparkSession, Store]]:
     """Yield the session of a job, with more settings, and its store. Show the progress of long stages.
 
-    Raises `ConfigError` if tables or views in the catalog of Spark would end with an existing session.
+    Raises `ConfigError` if tables or views in the catalog of Spark would end with the session or its server.
     """
     store, output = open_store(config.output), config.output
     names = {key: getattr(output, key) or "" for key in ("catalog", "views")}
@@ -50,8 +50,8 @@ def open_tables(
     progress.stage(describe_start())
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         if in_spark and not is_embedded(spark) and _is_in_memory(spark):
-            rule = "The catalog of this session is in memory and ends with it."
-            fix = f"Start the session with {_IMPLEMENTATION}=hive, or set `[output] path`."
+            rule = "The catalog of this session is in memory, and ends with the session or its server."
+            fix = f"Start the session, or its server, with {_IMPLEMENTATION}=hive, or set `[output] path`."
             raise ConfigError(*(Fault(("output", key), name, rule, fix) for key, name in in_spark.items()))
         yield spark, store
 

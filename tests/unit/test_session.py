@@ -31,6 +31,8 @@ JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a func
         ({}, None, sys.executable),
         ({}, "local[2]", sys.executable),
         ({}, "yarn", None),
+        ({"MASTER": "yarn"}, None, None),
+        ({"MASTER": "yarn"}, "local[2]", sys.executable),
         ({"SPARK_REMOTE": ""}, "local[2]", sys.executable),
         ({"SPARK_REMOTE": "local"}, None, sys.executable),
         ({"SPARK_REMOTE": "local[2]"}, "yarn", sys.executable),
@@ -42,6 +44,7 @@ def test_local_workers_run_the_interpreter_of_the_driver_unless_one_is_named(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], master: str | None, wanted: str | None
 ) -> None:
     monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr(sys.modules["biasspark.session.job_session"], "SparkConf", dict)  # not that of a running JVM
     use_driver_python_on_local_masters({"spark.master": master} if master else {})
     assert os.environ.get("PYSPARK_PYTHON") == wanted
 
