@@ -14,7 +14,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.errors import ABSENT, Fault, InputError, Words
 from biasspark.session import describe
 
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
@@ -83,7 +83,10 @@ def refuse_utf_16(names: Sequence[str]) -> None:
     with_mark, big_endian = names[0].startswith("\ufffd\ufffd"), names[0].startswith("\0")
     encoding = "UTF-16" if with_mark else "UTF-16BE" if big_endian else "UTF-16LE"
     rule = "the header line of a CSV file has NUL characters, like a file in UTF-16 that is read as UTF-8."
-    fix = f'Rewrite it in UTF-8, or on Spark set `options = {{ encoding = "{encoding}" }}`.'
+    fix = Words(
+        f'Rewrite it in UTF-8, or on Spark set `options = {{ encoding = "{encoding}" }}`.',
+        f'Read it with pandas.read_csv(path, encoding="{encoding}") and pass the frame.',
+    )
     raise InputError(Fault(("corpus", "options"), ABSENT, rule, fix))
 
 

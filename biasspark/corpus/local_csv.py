@@ -23,7 +23,6 @@ from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session.engines import available_memory
 from biasspark.session.spark_errors import condition_fault
 
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}  # by the end of a name, as Spark does
 _BLOCK = 1 << 26
 _ON_SPARK = "Rewrite the file, or run it on Spark."
 
@@ -37,9 +36,9 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
 
 @contextmanager
 def _opened(file: Path, corpus: Corpus) -> Iterator[pa.NativeFile]:
-    """Open a file, decompressed. Raises `InputError` if it cannot be decompressed."""
+    """Open a file, decompressed by the end of its name, as on Spark. Raises `InputError` if that fails."""
     try:
-        with pa.input_stream(file, _COMPRESSIONS.get(file.suffix)) as content:
+        with pa.input_stream(file) as content:
             yield content
     except OSError:
         raise InputError(condition_fault(corpus.location, "FAILED_READ_FILE", f"File: {file}.")) from None
@@ -64,10 +63,9 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
 
     Raises `InputError` if the file cannot be read as Spark reads it, or does not fit the free memory.
     """
-    _refuse_too_large(file)
     schema = csv_schema(names)
     with _opened(file, corpus) as decompressed:
-        content = _normalize_line_ends(file, decompressed.read(), corpus.separator)
+        content = _normalize_line_ends(file, _read_whole(file, decompressed), corpus.separator)
     malformed: list[str] = []
 
     def keep(row: arrow_csv.InvalidRow) -> str:
@@ -100,15 +98,19 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
         yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
 
 
-def _refuse_too_large(file: Path) -> None:
-    needed = 2 * file.stat().st_size  # at least: quotes and line ends take up to three more copies
-    if (available := available_memory()) is None or needed <= available:
-        return
-    rule = (
-        f"The embedded engine reads {file} in memory, which needs {needed / 2**30:.1f} GiB or more, and "
-        f"{available / 2**30:.1f} GiB are free."
-    )
-    raise InputError(Fault(("corpus", "path"), ABSENT, rule, "Split the file, or run it on Spark."))
+def _read_whole(file: Path, content: pa.NativeFile) -> bytes:
+    """Return the content of a file. Raises `InputError` if the free memory is less than twice its size."""
+    available, n_bytes, blocks = available_memory(), 0, []
+    while block := content.read(_BLOCK):
+        blocks.append(block)
+        n_bytes += len(block)
+        if available is not None and 2 * n_bytes > available:  # at least: quotes and line ends take more copies
+            rule = (
+                f"The embedded engine reads {file} in memory, which needs twice its size or more, uncompressed, and "
+                f"{available / 2**30:.1f} GiB are free."
+            )
+            raise InputError(Fault(("corpus", "path"), ABSENT, rule, "Split the file, or run it on Spark."))
+    return b"".join(blocks)
 
 
 def _normalize_line_ends(file: Path, content: bytes, separator: str) -> bytes:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -48,7 +47,7 @@ from biasspark.corpus.input_files import (
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, how_to_install, redact
+from biasspark.errors import ABSENT, BiasSparkError, ConfigError, Fault, InputError, Words, how_to_install, redact
 from biasspark.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 from biasspark.tables.storage_errors import describe_cause
@@ -131,8 +130,8 @@ def _read_delta(spark: SparkSession, corpus: Corpus, root: Path, run_date: date 
 
 
 def _escape(text: str) -> str:
-    """Return a value as in the name of a folder: letters stay as they are, since escaped ones may be too long."""
-    return re.sub(r"\W", lambda sign: quote(sign[0], safe=""), text)
+    """Return a value as in the name of a folder; only ASCII is escaped, since other characters may get too long."""
+    return re.sub(r"[\0-\x7f]+", lambda part: quote(part[0], safe=""), text)
 
 
 def _read_parquet_folder(
@@ -141,7 +140,7 @@ def _read_parquet_folder(
     """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
     where, root, files = corpus.location, folder.root, folder.files
     with ThreadPoolExecutor() as pool:
-        read = list(pool.map(partial(_read_schema, where=where), files))
+        read = list(pool.map(_read_schema, files))
     written: list[pa.Schema] = []
     for file, schema in zip(files, read, strict=True):
         if schema is None:
@@ -159,6 +158,10 @@ def _read_parquet_folder(
                 schema.add(name, StringType())
     else:
         schema = _spark_schema(merged, folder.partitions, where)
+    read_names = {name.lower() for name in schema.names}
+    for file, of_file in zip(files, written, strict=True):
+        of_read = [name for name in of_file.names if name.lower() in read_names]
+        _refuse_repeated(of_read, where, f"File: {_original(file)}.")
     if _must_convert(written):
         root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
     elif not folder.is_whole:
@@ -176,7 +179,14 @@ def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> Da
     refuse_utf_16(names)
     lower_case = [[name.lower() for name in header] for header in headers]
     for file, header in zip(files, lower_case, strict=True):
-        if header != lower_case[0] or "" in header or len(set(header)) < len(header):
+        if "" in header:
+            rule = f"{where}: the header line of {file} leaves a name empty, as that of the index in pandas."
+            fix = Words(
+                "Write it with index=False, or name the column.",
+                "Read it with pandas (index_col=0) and pass the frame.",
+            )
+            raise InputError(Fault((), ABSENT, rule, fix))
+        if header != lower_case[0] or len(set(header)) < len(header):
             raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, corpus.separator)
@@ -221,8 +231,10 @@ def _list_files(root: Path, where: str) -> list[Path]:
         files = sorted(_data_files(root, where))
     except PermissionError as error:
         raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {error.filename}.")) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(condition_fault(where, "PATH_NOT_FOUND")) from None
     except OSError as error:
-        raise InputError(condition_fault(where, "PATH_NOT_FOUND", f"{describe_cause(error)}.")) from None
+        raise InputError(f"{where}: its files could not be listed, {describe_cause(error)}. Fix the cause.") from None
     if not files:
         raise InputError(condition_fault(where, "UNABLE_TO_INFER_SCHEMA"))
     return files
@@ -239,7 +251,11 @@ def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date 
 
 def _refuse_unreadable(files: Iterable[Path], where: str) -> None:
     for file in files:
-        if not file.exists():
+        try:
+            is_missing = not file.exists()
+        except PermissionError:  # to enter its folder
+            is_missing = False
+        if is_missing:
             problem, link = ("leads to no file", ", or remove the link") if file.is_symlink() else ("is missing", "")
             raise InputError(f"{where}: {file} {problem}. Restore the file{link}.")
         if not os.access(file, os.R_OK):
@@ -288,26 +304,26 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
     return deepest
 
 
-def _read_schema(file: Path, where: str) -> pa.Schema | None:
+def _read_schema(file: Path) -> pa.Schema | None:
     """Return the Arrow schema of a file; None if it is not Parquet."""
     try:
         footer = pq.read_metadata(file)
         schema = pq.read_schema(file)
         arrow = (footer.metadata or {}).get(b"ARROW:schema")
-        of_arrow = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
+        stored = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
         return None
-    _refuse_repeated(schema.names, where, f"File: {_original(file)}.")
+    of_arrow = {field.name: field for field in stored}
     leaves = map(footer.schema.column, range(footer.num_columns))
     of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
         if field.name in of_old_times:
-            schema = schema.with_metadata({_INT96_TYPE: str(of_arrow.field(field.name).type)})
+            schema = schema.with_metadata({_INT96_TYPE: str(of_arrow[field.name].type)})
             schema = schema.set(index, pa.field(field.name, pa.timestamp("us", "UTC")))
-        elif field.name in of_arrow.names:
-            kind = of_arrow.field(field.name).type
+        elif field.name in of_arrow:
+            kind = of_arrow[field.name].type
             if pa.types.is_dictionary(kind) or pa.types.is_date64(kind):  # pyarrow drops these, and the engine does not
-                schema = schema.set(index, of_arrow.field(field.name))
+                schema = schema.set(index, of_arrow[field.name])
     return schema
 
 

@@ -272,6 +272,8 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, df = tmp_path_factory.mktemp("damaged"), comments().to_pandas()
     (folder / "text.parquet").write_text("no Parquet", "utf-8")
     (folder / "x.tsv").write_text(df.head(3).to_csv(sep="\t", index=False), "utf-8")
+    df.head(3).to_csv(folder / "index.csv")
+    (folder / "utf_16.csv").write_text(df.head(3).to_csv(index=False), "utf-16")
     for name in ("page", "logged/_delta_log", "types"):
         (folder / name).mkdir(parents=True)
     df.to_parquet(folder / "logged" / "a.parquet")
@@ -290,6 +292,8 @@ FILES = {
     "logged": r"InputError.*logged is a Delta table.*DeltaTable\(.*to_pyarrow_table",
     "x.tsv": r'InputError.*pandas.read_csv\(path, sep="\\t"\)',
     "types": "InputError.*pandas.*Column: length",
+    "index.csv": "InputError.*index.csv.*index_col=0",
+    "utf_16.csv": r'InputError.*pandas.read_csv\(path, encoding="UTF-16"\)',
 }
 FRAMES: dict[str, tuple[Callable[[pd.DataFrame], Any], str]] = {
     "empty": (lambda df: biasspark.bias_metrics(df.head(0), **SUITE), "NoRows|InputError"),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from errno import EACCES
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -202,10 +203,32 @@ def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
     assert (done.code, str(file) in done.err) == (3, True), done.err
 
 
-def test_a_long_value_of_a_partition(tmp_path: Path) -> None:
+def test_a_folder_of_the_log_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused to this process, which may be root's."""
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(tmp_path / "corpus", pa.table(make_rows()), partition_by=["day"])
+    (file,) = (tmp_path / "corpus").glob("day=*/*.parquet")
+    stat, access = Path.stat, os.access
+
+    def stat_if_allowed(path: Path, **options: bool) -> os.stat_result:
+        if path == file:
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat_if_allowed)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != file and access(path, mode))
+    config = write_config(tmp_path, corpus={"format": "delta"})
+    done = run_embedded("measure", "--config", config, "--run-date", RUN_DATE)
+    assert (done.code, f"Path: {file}." in done.err) == (3, True), done.err
+
+
+@pytest.mark.parametrize(
+    "text", ["\u8a9e" * 60, "\u0939\u093f\u0902\u0926\u0940 " * 12, "\xa0\u2028\U0001f600/%=\u00e9"]
+)
+def test_a_long_value_of_a_partition(tmp_path: Path, text: str) -> None:
     """Escaped, it would be too long for the name of a folder. delta-rs cannot write it, and Spark can."""
     deltalake = pytest.importorskip("deltalake")
-    rows, text = pa.table(make_rows()), "\u8a9e" * 60
+    rows = pa.table(make_rows())
     rows = rows.append_column("lang", pa.array(["en"] * len(rows)))
     deltalake.write_deltalake(tmp_path / "corpus", rows, partition_by=["lang"])
     (log,) = (tmp_path / "corpus" / "_delta_log").glob("*.json")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from errno import EACCES, ENOSPC
+from errno import EACCES, ENOSPC, ESTALE
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -367,6 +367,14 @@ def test_a_path_that_may_not_be_read_is_named(closed: str, tmp_path: Path, monke
     assert "permission" in done.err
 
 
+def test_why_a_path_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = configure(tmp_path)
+    (tmp_path / "corpus").mkdir()
+    monkeypatch.setattr(os, "scandir", mock.Mock(side_effect=OSError(ESTALE, "Stale file handle")))
+    done = run("measure", *flags)
+    assert (done.code, "Stale file handle" in done.err, "nothing" in done.err) == (3, True, False), done.err
+
+
 def test_folders_of_different_partition_columns_are_refused(tmp_path: Path) -> None:
     for folder in (f"day={RUN_DATE}", "lang=en"):
         write_parquet(tmp_path / "corpus" / folder, make_rows())
@@ -384,6 +392,12 @@ BROKEN: dict[str, Callable[[Path], object]] = {
     "a link to itself": lambda folder: folder.symlink_to(folder),
     "columns that differ in case": lambda folder: write_parquet(folder, make_rows() | {"SCORE": [1.0] * 2_000}),
 }
+
+
+def test_columns_that_differ_in_case_and_are_not_in_the_schema(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows() | {"x": [1.0] * 2_000, "X": [1.0] * 2_000})
+    schema = "id STRING, target DOUBLE, score DOUBLE, male DOUBLE, female DOUBLE, length BIGINT"
+    run_well("measure", *configure(tmp_path, corpus={"schema": schema}))
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -596,14 +610,19 @@ def test_compressed_csv(tmp_path: Path, kind: str) -> None:
 
 
 def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ["id,target,score,male,length,comment_text\n", "c,1,0.5,1,5,a\n", "d,0,0.4,1,5,a\n"]
-    write_csv(tmp_path, *lines)
+    lines = ["id,target,score,male,length,comment_text\n", *[f"{99 * n},{n % 2},0.5,1,5,a\n" for n in range(99)]]
+    (tmp_path / "corpus").mkdir()
     n_bytes = len("".join(lines))
-    for available, code in ((2 * n_bytes - 1, 3), (2 * n_bytes, 0)):
-        monkeypatch.setattr("biasspark.corpus.local_csv.available_memory", lambda available=available: available)
-        done = measure_csv(tmp_path)
-        assert done.code == code, done.err
-        assert ("x.csv in memory" in done.err) == (code == 3)
+    for kind in ("", ".gz"):
+        file = tmp_path / "corpus" / f"x.csv{kind}"
+        with pa.output_stream(file) as stream:  # compresses by the name
+            stream.write("".join(lines).encode())
+        for available, code in ((2 * n_bytes - 1, 3), (2 * n_bytes, 0)):
+            monkeypatch.setattr("biasspark.corpus.local_csv.available_memory", lambda available=available: available)
+            done = measure_csv(tmp_path)
+            assert done.code == code, done.err
+            assert (f"x.csv{kind} in memory" in done.err) == (code == 3)
+        file.unlink()
 
 
 def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
