@@ -49,7 +49,11 @@ prepare_engine() {
 # use_loopback OPTIONS: makes Spark listen on loopback alone, unless the master is, or may be, other than local. Otherwise
 # the UI listens on all interfaces, and a host name that does not resolve stops Spark.
 use_loopback() {
-    local argument previous='' master="${MASTER:-${SPARK_REMOTE:-${SPARK_CONF_DIR:+unknown}}}"
+    local argument previous='' master="${MASTER:-${SPARK_REMOTE:-}}"
+    if [ -n "${SPARK_CONF_DIR:-}" ] &&
+        grep -Eqs '^[^#]*(spark\.master|spark\.remote|MASTER|SPARK_REMOTE)' "$SPARK_CONF_DIR"/spark-{defaults.conf,env.sh}; then
+        master="${master:-unknown}"
+    fi
     for argument in "$@"; do
         case "$previous $argument" in
             "--master "* | "--remote "*) master="$argument" ;;

@@ -63,7 +63,7 @@ def unclustered_warnings(cluster: str | None, n_unclustered: int, n_rows: int) -
     if cluster is not None and n_unclustered:
         share = format_share(n_unclustered, n_rows)
         yield (
-            f"compare: '{cluster}' has no value on {share} of the rows ({n_unclustered:,} of {n_rows:,}). "
+            f"compare: '{cluster}' has no value on {n_unclustered:,} of {n_rows:,} rows ({share}). "
             "Each of them is a cluster of its own."
         )
 

@@ -63,8 +63,7 @@ SUITE = (
 OVERALL_AUC = Auc(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
 """The AUC of a whole slice: ``(overall)`` has only a background."""
 
-METRIC_OF_CELLS = {(metric.low, metric.high): metric.name for metric in reversed(SUITE)}
-METRIC_OF_CELLS[NEGATIVE, POSITIVE] = OVERALL_METRIC
+METRIC_OF_CELLS = {(m.low, m.high): m.name for m in reversed(SUITE)} | {(NEGATIVE, POSITIVE): OVERALL_METRIC}
 """The first metric of each (low, high) pair of cells in ``u_statistics``; that of a whole slice is its AUC."""
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from html import escape
 from importlib import resources
 from itertools import product
@@ -259,12 +259,20 @@ class Document:
 
 
 class RunReport(Document):
-    """The report of a published run, also as Markdown."""
+    """The report of a published run, also as Markdown. The page is drawn when it is first shown or saved."""
 
     def __init__(self, data: ReportData) -> None:
-        """Draw the page."""
-        super().__init__(f"Unintended bias, {data.run_date}", write_page(data))
         self.data = data
+
+    @property
+    def title(self) -> str:
+        """The subject and the run date."""
+        return f"Unintended bias, {self.data.run_date}"
+
+    @cached_property
+    def html(self) -> str:
+        """The page as one file."""
+        return write_page(self.data)
 
     def model_card(self) -> str:
         """Return the report as Markdown for a model card."""

@@ -165,8 +165,7 @@ def find_baseline(
     if not candidates and (has_gate or not before):
         return None, ""
     row = max(candidates or before, key=lambda row: (row["run_date"], *by_publication(row)))
-    by_person = {acceptance["accepts_run_id"] for acceptance in list_acceptances(ledger)}
-    is_by_person = row["status"] != ACCEPTED and row["run_id"] in by_person
+    is_by_person = row["status"] != ACCEPTED and row["run_id"] in accepted
     return row, (BY_PERSON if is_by_person else BY_GATE) if candidates else RUN_BEFORE
 
 

@@ -104,15 +104,6 @@ def run_in_turn(candidates: Sequence[Candidate], setting: Setting) -> dict[str, 
     return runs
 
 
-def set_java_options(against: Path | None) -> None:
-    """Start Java with the class data archive, except to compare checkouts: it is of one of them."""
-    if against:
-        os.environ["SPARK_SUBMIT_OPTS"] = f'-Dlog4j2.configurationFile="{ROOT / "conf" / "log4j2.properties"}"'
-    elif not os.environ.get("SPARK_CONF_DIR"):  # a folder on the class path, with which Java uses no archive
-        subprocess.run([ROOT / "scripts" / "dev" / "build_class_data_archive"], check=False)
-        os.environ.pop("SPARK_SUBMIT_OPTS", None)  # it does not name a new archive; scripts/submit sets it anew
-
-
 def describe_machine() -> dict[str, object]:
     """Return what the numbers depend on besides the code; nothing that identifies the machine or its user."""
     java = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else "java"
@@ -153,7 +144,6 @@ def main() -> int:
     arguments = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # like Ctrl-C: it also ends what runs
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])
-    set_java_options(arguments.against)
     machine = describe_machine()
     BUILD.mkdir(parents=True, exist_ok=True)
     try:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from biasspark.attribution.attribution_warnings import (
-    feature_warnings,
-    few_rows_warnings,
-    tree_warnings,
-)
+from biasspark.attribution.attribution_warnings import feature_warnings, few_rows_warnings, tree_warnings
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey

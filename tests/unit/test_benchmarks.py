@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from biasspark.synthetic import civil
-from scripts.benchmarks import runner
 from scripts.benchmarks.candidates import CANDIDATES, Run, Setting
 from scripts.benchmarks.cases import exponents
 from scripts.benchmarks.cluster import (
@@ -35,7 +34,7 @@ from scripts.benchmarks.corpora import civil_corpus
 from scripts.benchmarks.event_log import PLACING, READING, read_tasks
 from scripts.benchmarks.measured_process import CandidateError, Measured
 from scripts.benchmarks.report import all_agree, format_report, summarize
-from scripts.benchmarks.runner import choose, parse_arguments, set_java_options
+from scripts.benchmarks.runner import choose, parse_arguments
 from scripts.benchmarks.task import IDENTITY_NAMES, MODELS, Number, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,18 +205,6 @@ def test_a_corpus_is_named_from_the_current_folder(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("sys.argv", ["bench", "--unannotated-corpus", "civil", "--only", "job"])
     with pytest.raises(SystemExit):
         parse_arguments()
-
-
-def test_the_archive_of_classes_is_used_as_soon_as_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.benchmarks.runner.subprocess.run", lambda *_, **__: None)
-    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "without an archive")
-    set_java_options(against=None)
-    assert "SPARK_SUBMIT_OPTS" not in os.environ
-
-
-def test_a_kept_result_is_only_replaced_by_its_name() -> None:
-    assert runner.RESULTS != RESULTS
 
 
 def run_of(name: str, seconds: float, /, *values: float, **details: Any) -> Run:

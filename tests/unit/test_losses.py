@@ -106,7 +106,7 @@ def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
         (True, None, None),
         (False, "logit", None),
         (False, None, 'The `link` "logit"'),
-        (True, "logit", "0 to 1"),
+        (True, "logit", "within 0 to 1"),
     ],
 )
 def test_wrong_links_have_a_warning(within: bool, link: str | None, text: str | None) -> None:

@@ -233,6 +233,8 @@ def test_trials_are_refused_by_the_pairs_that_are_listed(monkeypatch: pytest.Mon
     counts, pinned = rank_batches([corpus.batch], encoding), PinnedAuc(trials=5)
     assert (len(counts.numbers) - 1, len(encoding.names) - 1) == (3, 6)
     assert sample_pinned_aucs(frame_of([corpus.batch]), encoding, [np.empty(0)], counts, pinned).shape == (2, 4)
+    with pytest.raises(InputError, match="pairs"):
+        sample_pinned_aucs(frame_of([corpus.batch]), encoding, [np.empty(0)], counts, PinnedAuc(trials=6))
 
 
 # ---- sizes

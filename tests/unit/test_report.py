@@ -335,6 +335,11 @@ def test_a_report_shows_itself_in_a_notebook(report: ReportData, page: str) -> N
     assert repr(of_run) == f"RunReport(title='{title}', height=800)"
 
 
+def test_a_model_card_takes_no_page(report: ReportData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("biasspark.report.page.write_page")
+    assert RunReport(report).model_card() == write_model_card(report)
+
+
 def test_metric_table_stands_alone(report: ReportData) -> None:
     page = write_metric_page(report.rows("bias_metrics", slice="short"), "short")
     assert "<bdi>short</bdi>: 8 " in page

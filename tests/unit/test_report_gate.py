@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biasspark.config import parse_config
 from biasspark.report.gate_summary import build_gate_summary, describe_changes
 from biasspark.report.page import write_model_card
 from biasspark.report.report_data import ReportData
@@ -29,6 +32,7 @@ from tests.fixtures.made_up_report import (
     page_without_charts,
     with_rows,
 )
+from tests.harness.least_configuration import changed
 
 OLD, NEW = MODELS
 FEW, WARN = "insufficient_evidence", "warn"
@@ -158,8 +162,17 @@ def test_a_rule_on_a_rate_or_its_gap_names_its_threshold_and_its_definition(repo
 
 
 def test_bounds_and_thresholds_have_all_their_digits(report: ReportData) -> None:
-    page = page_without_charts(with_rows(report, bias_alerts=[alert("fail", threshold=0.0625, bound=0.0004)]))
-    assert [text for text in (" at 0.0625</small>", "<td>0.0004<small>min") if text not in page] == []
+    page = page_without_charts(with_rows(report, bias_alerts=[alert("fail", threshold=1234567.5, bound=0.9123456)]))
+    assert [text for text in (" at 1234567.5</small>", "<td>0.9123456<small>min") if text not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("job", "table", "n"), [("attribution", "loss_by_segment", 0), ("compare_models", "model_comparisons", 1)]
+)
+def test_identities_of_other_jobs_matter_if_the_job_has_any(job: str, table: str, n: int) -> None:
+    now, then = (parse_config(changed(identities={"threshold": at}), Path()).json for at in (0.8, 0.5))
+    report = ReportData(tables={table: []}, run={"config": now}, configs={job: json.loads(then)})
+    assert len(report.describe_other_settings()) == n
 
 
 def test_an_acceptance_is_shown_for_its_own_run_alone(report: ReportData) -> None:

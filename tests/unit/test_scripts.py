@@ -90,18 +90,25 @@ def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
     ("options", "environment", "address"),
     [
         ([], {}, "127.0.0.1"),
-        (["--master", "local[2]"], {"SPARK_CONF_DIR": "/etc/spark"}, "127.0.0.1"),
-        ([], {"SPARK_CONF_DIR": "/etc/spark"}, ""),
+        (["--master", "local[2]"], {"SPARK_CONF_DIR": "cluster"}, "127.0.0.1"),
+        ([], {"SPARK_CONF_DIR": "cluster"}, ""),
+        ([], {"SPARK_CONF_DIR": "memory"}, "127.0.0.1"),
         (["--engine", "spark", "--master", "spark://head:7077"], {}, ""),
     ],
 )
 def test_spark_listens_on_loopback_if_the_master_is_local(
-    options: list[str], environment: dict[str, str], address: str
+    options: list[str], environment: dict[str, str], address: str, tmp_path: Path
 ) -> None:
+    for folder, setting in (
+        ("cluster", "spark.master yarn"),
+        ("memory", "# spark.master yarn\nspark.driver.memory 2g"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "spark-defaults.conf").write_text(setting)
     command = f'source "{SCRIPTS}/env.sh"; use_loopback "$@"; echo "${{SPARK_LOCAL_IP:-}}"'
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "MASTER"))}
     bash = ["bash", "-euc", command, "bash", *options]
-    done = subprocess.run(bash, env=kept | environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(bash, cwd=tmp_path, env=kept | environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == address
 
 
