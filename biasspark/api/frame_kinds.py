@@ -45,13 +45,15 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
     Without a session, the embedded engine is started if it is installed, else local Spark. Raises as `read_rows` and
     `read_corpus`, and `ConfigError` without a session and any engine.
     """
+    path = path_of(df, "df") if isinstance(df, str | Path) else ""
+    rows = None if path or is_spark(df) else read_rows(df)
+    if not is_session_there():
+        build_session("biasspark")  # before the block, at whose end the embedded engine's handler of Ctrl-C stays
     with interrupted_by(signal.SIGINT), ExitStack() as stack:
         if is_spark(df):
             yield df
             return
-        path = path_of(df, "df") if isinstance(df, str | Path) else ""
-        rows = None if path else read_rows(df)
-        spark = find_session() if is_session_there() else build_session("biasspark")
+        spark = find_session()
         if rows is None:
             corpus = Corpus(name="df", path=path, format=format_of(path), id=id_column)
             yield read_corpus(spark, corpus, date.min, measures if corpus.is_untyped else None)

@@ -98,6 +98,7 @@ measure = lambda df: biasspark.bias_metrics(
     df, label="target", label_threshold=0.5, models=["score"], identities=["male"]
 )
 first = measure(rows)
+assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 spark = biasspark.local()
 assert biasspark.local() is spark
 assert spark.client.host == "127.0.0.1"
