@@ -26,7 +26,10 @@ SUPPORTING = sorted(
 
 
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SCRIPTS / name, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    outside = os.environ.keys() - {"SPARK_CONNECT_MODE_ENABLED"}  # PySpark sets it for the embedded engine
+    environment = {key: os.environ[key] for key in outside}
+    command = [SCRIPTS / name, *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_scripts_are_those_of_users_and_contributors() -> None:
