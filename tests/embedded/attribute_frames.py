@@ -118,7 +118,7 @@ def test_searches_that_have_too_few_rows_say_so() -> None:
     searches = {"tree": {"min_leaf": 400}, "slice_search": {"min_rows": 700}, "pairs": {"min_side": 300}}
     _, texts = attribute(frame(), **searches)
     assert [text.split(":")[0] for text in texts] == [f"`{name}` of s, t" for name in searches]
-    assert attribute(frame(), tree={}, slice_search={}, pairs={})[1] == []
+    assert attribute(frame(), tree={}, slice_search={"min_rows": 50}, pairs={})[1] == []
 
 
 def test_losses_are_warned_of_where_they_are_asked_for() -> None:
