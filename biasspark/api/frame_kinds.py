@@ -29,7 +29,7 @@ from biasspark.config import Corpus, Measures
 from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import TOML, BiasSparkError, ConfigError, Fault, InputWarning
-from biasspark.interrupts import interrupted_by
+from biasspark.interrupts import guard_interrupts, interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
 from biasspark.tables.schemas import Table
@@ -45,15 +45,15 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
     Without a session, the embedded engine is started if it is installed, else local Spark. Raises as `read_rows` and
     `read_corpus`, and `ConfigError` without a session and any engine.
     """
-    path = path_of(df, "df") if isinstance(df, str | Path) else ""
-    rows = None if path or is_spark(df) else read_rows(df)
-    if not is_session_there():
-        build_session("biasspark")  # before the block, at whose end the embedded engine's handler of Ctrl-C stays
-    with interrupted_by(signal.SIGINT), ExitStack() as stack:
+    with ExitStack() as after, interrupted_by(signal.SIGINT), ExitStack() as stack:
         if is_spark(df):
             yield df
             return
-        spark = find_session()
+        path = path_of(df, "df") if isinstance(df, str | Path) else ""
+        rows = None if path else read_rows(df)
+        spark = find_session() if is_session_there() else build_session("biasspark")
+        if is_embedded(spark):
+            after.callback(guard_interrupts)  # until the next call
         if rows is None:
             corpus = Corpus(name="df", path=path, format=format_of(path), id=id_column)
             yield read_corpus(spark, corpus, date.min, measures if corpus.is_untyped else None)

@@ -22,7 +22,7 @@ Frame: TypeAlias = Any
 """A DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything else that has
 ``__arrow_c_stream__``, or the path of Parquet or CSV. Results are of the same kind; for the last three, Arrow."""
 
-_CSV = (".csv", ".csv.gz")
+_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 _BATCH = 100_000  # rows
 _MAX_LISTED = 6
 _REFUSALS = (pa.ArrowException, TypeError, ValueError, OverflowError)

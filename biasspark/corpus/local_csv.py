@@ -36,7 +36,7 @@ def read_header(file: Path, corpus: Corpus) -> list[str]:
 
 @contextmanager
 def _opened(file: Path, corpus: Corpus) -> Iterator[pa.NativeFile]:
-    """Open a file, decompressed by the end of its name, as on Spark. Raises `InputError` if that fails."""
+    """Open a file, decompressed by the end of its name. Raises `InputError` if that fails."""
     try:
         with pa.input_stream(file) as content:
             yield content
@@ -100,13 +100,13 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
 
 def _read_whole(file: Path, content: pa.NativeFile) -> bytes:
     """Return the content of a file. Raises `InputError` if the free memory is less than twice its size."""
-    available, n_bytes, blocks = available_memory(), 0, []
+    available, n_bytes, blocks = available_memory(), file.stat().st_size, []
     while block := content.read(_BLOCK):
         blocks.append(block)
-        n_bytes += len(block)
+        n_bytes = max(n_bytes, sum(map(len, blocks)))
         if available is not None and 2 * n_bytes > available:  # at least: quotes and line ends take more copies
             rule = (
-                f"The embedded engine reads {file} in memory, which needs twice its size or more, uncompressed, and "
+                f"The embedded engine reads {file} in memory, which needs {n_bytes / 2**29:.1f} GiB or more, and "
                 f"{available / 2**30:.1f} GiB are free."
             )
             raise InputError(Fault(("corpus", "path"), ABSENT, rule, "Split the file, or run it on Spark."))

@@ -147,21 +147,23 @@ def _read_parquet_folder(
             refuse_other_format(spark, corpus, _uri(_original(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
         written.append(schema)
-    merges = bool(corpus.schema) or corpus.lower_options.get("mergeschema", "").lower() == "true"
-    sources = list(zip(files, written, strict=True))
-    merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
     if corpus.schema:
         schema = spark.createDataFrame([], corpus.schema).schema
         _refuse_repeated(schema.names, where)
         for name in folder.partitions:
             if name not in schema.names:
                 schema.add(name, StringType())
-    else:
+        names = {name.lower() for name in schema.names}
+        written = [
+            pa.schema([field for field in each if field.name.lower() in names], each.metadata) for each in written
+        ]
+    for file, each in zip(files, written, strict=True):
+        _refuse_repeated(each.names, where, f"File: {_original(file)}.")
+    merges = bool(corpus.schema) or corpus.lower_options.get("mergeschema", "").lower() == "true"
+    sources = list(zip(files, written, strict=True))
+    merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)
+    if not corpus.schema:
         schema = _spark_schema(merged, folder.partitions, where)
-    read_names = {name.lower() for name in schema.names}
-    for file, of_file in zip(files, written, strict=True):
-        of_read = [name for name in of_file.names if name.lower() in read_names]
-        _refuse_repeated(of_read, where, f"File: {_original(file)}.")
     if _must_convert(written):
         root = _convert_files(files, root, lambda file: _read_parquet(file, merged, where), str(merged))
     elif not folder.is_whole:
@@ -252,12 +254,12 @@ def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date 
 def _refuse_unreadable(files: Iterable[Path], where: str) -> None:
     for file in files:
         try:
-            is_missing = not file.exists()
+            file.stat()
         except PermissionError:  # to enter its folder
-            is_missing = False
-        if is_missing:
+            pass
+        except OSError:
             problem, link = ("leads to no file", ", or remove the link") if file.is_symlink() else ("is missing", "")
-            raise InputError(f"{where}: {file} {problem}. Restore the file{link}.")
+            raise InputError(f"{where}: {file} {problem}. Restore the file{link}.") from None
         if not os.access(file, os.R_OK):
             raise InputError(condition_fault(where, "ACCESS_DENIED", f"Path: {file}."))
 

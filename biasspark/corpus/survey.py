@@ -63,7 +63,7 @@ class Survey:
     quantiles: tuple[Floats, ...]
     """For each model, scores that cut a sample into equal parts: as many as the configuration has ranges, or 1024."""
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """For each model, the lowest and the highest score of the eligible rows; empty without histograms."""
+    """For each model, the lowest and the highest score of rows that are not rejected; empty without histograms."""
     ids: tuple[int, int] | None = None
     """The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
     requested. Of 65,536 rows or more, those of one id in 16 are compared."""
@@ -409,7 +409,8 @@ class Cutpoints:
 def choose_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> dict[str, Cutpoints]:
     """Return the cutpoints of every model; an empty dict if neither thresholds nor histograms are configured.
 
-    Bins span [0, 1], or, if a score of an eligible row lies outside, the range from the lowest to the highest score.
+    Bins span [0, 1], or, if a score of a row that is not rejected lies outside, the range from the lowest to the
+    highest of these scores.
     """
     if measures.thresholds is None and measures.histograms is None:
         return {}

@@ -310,7 +310,7 @@ def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
     if n_rows > MAX_ROWS_A_RANGE or n_bytes > MAX_BLOCK_BYTES:
         raise InputError(
             f"corpus: {n_rows:,} rows share one score or one narrow range. A worker cannot hold them. Is that score a "
-            "default for rows that were not scored? Filter them. If [ranking] sets ranges, leave that out."
+            "default for rows that were not scored? Filter them. If `ranges` is set, leave it out."
         )
 
 

@@ -158,10 +158,11 @@ def survey_rows(
     with ExitStack() as stack:
         with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
             survey, values = run_side_by_side(corpus.sparkSession, surveys)
-            marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
         encoding = build_encoding(measures, survey, corpus)
         n_ranked = len(encoding.models) + len(attribution.compare)
         refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
+        with describe(corpus.sparkSession, "list repeated ids"), translate_corpus_errors(corpus, expressions):
+            marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
         columns = row_columns(attribution, values.features, marked, id_column)
         yield SurveyedRows(
             corpus=marked,

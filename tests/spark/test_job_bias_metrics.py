@@ -101,7 +101,7 @@ def job_runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFacto
         models={"m": None, MODEL: SCORE, "lengths": "length"},
         identities={"columns": [IDENTITY, "female"], "categorical": [RACE], "predicates": {PREDICATE: "length > 100"}},
         slices={SLICE: "length < 150"},
-        thresholds={"at": [0.5, 1.0]},
+        thresholds={"at": [0.5, 1.5]},
         histograms={"bins": 10},
         label_balance={"length": "length", "buckets": [50, 100]},
         pinned_auc={},

@@ -227,6 +227,7 @@ class TestExit:
     @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
     def test_a_signal_waits_for_grpc(self, signum: signal.Signals, code: int) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a session of Spark has its own, and a worker none
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
         handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         ended: list[bool] = []
         kill = partial(os.kill, os.getpid(), signum)
