@@ -121,8 +121,8 @@ class Corpus(Section):
     id: str | None = setting(None, kinds.string())
     """The column that identifies a row in rejected rows and attributions."""
     duplicates: str = setting(DUPLICATES[0], kinds.choice(*DUPLICATES))
-    """How to treat repeated ids: `estimate` their number and warn, `reject` all rows that have one, also the first, or
-    `allow` them. Without an `id` always `allow`."""
+    """How to treat repeated ids: `estimate` their number and warn from about 2% on, `reject` all rows that have one,
+    also the first, or `allow` them. Without an `id` always `allow`."""
 
     @property
     def location(self) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, Words, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, format_count, show_value
@@ -121,7 +121,7 @@ class ColumnNames:
         self.names, self.are_certain, self.fix, self.separator = names, are_certain, fix, separator
         self._is_described = False
 
-    def describe(self) -> str:
+    def describe(self) -> Text:
         """List the columns, or count them; return an empty text after the first time."""
         if self._is_described:
             return ""
@@ -130,7 +130,11 @@ class ColumnNames:
             return f"It has: {', '.join(self.names)}."
         in_header = (written for separator, written in SEPARATORS.items() if separator in self.names[0])
         if len(self.names) == 1 and (separator := next(in_header, "")):
-            return f'It has 1 column, with "{separator}" in its header line. Set `options = {{ sep = "{separator}" }}`.'
+            fix = Words(
+                f'Set `options = {{ sep = "{separator}" }}`.',
+                f'Pass the frame of pandas.read_csv(path, sep="{separator}").',
+            )
+            return f'It has 1 column, with "{separator}" in its header line. ', fix
         other = ', and one with other separators `options = { sep = ";" }`' if self.separator == "," else ""
         return (
             f"It has {format_count(len(self.names), 'column')}, not named here since names may be data. A CSV without "
@@ -143,7 +147,8 @@ class ColumnNames:
         hint = f"Did you mean '{close}'?" if close else (fix or self.fix) if self.are_certain else ""
         if column != name and column in self.names:
             hint = f"A field of '{column}' is no column. Make it one, in a view or a copy."
-        return Fault(path, value, f"{problem} {self.describe()}".rstrip(), hint)
+        columns = self.describe()
+        return Fault(path, value, (f"{problem} ", columns) if columns else problem, hint)
 
     def closest(self, name: str) -> str | None:
         """Return the column whose name is closest, ignoring case."""
@@ -286,6 +291,7 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
     unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in str(fault.value)]
-    rule = f"{fault.rule} {expected.rule} {columns.describe()}".rstrip()
+    described = columns.describe()
+    rule: Text = (f"{fault.rule} {expected.rule} ", described) if described else f"{fault.rule} {expected.rule}"
     advice = f"Did you mean '{close}'?" if close else "Correct it."
     return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)

@@ -142,11 +142,11 @@ def _read_parquet_folder(
     with ThreadPoolExecutor() as pool:
         read = list(pool.map(_read_schema, files))
     written: list[pa.Schema] = []
-    for file, schema in zip(files, read, strict=True):
-        if schema is None:
+    for file, each in zip(files, read, strict=True):
+        if each is None:
             refuse_other_format(spark, corpus, _uri(_original(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
-        written.append(schema)
+        written.append(each)
     if corpus.schema:
         schema = spark.createDataFrame([], corpus.schema).schema
         _refuse_repeated(schema.names, where)
@@ -155,10 +155,11 @@ def _read_parquet_folder(
                 schema.add(name, StringType())
         names = {name.lower() for name in schema.names}
         written = [
-            pa.schema([field for field in each if field.name.lower() in names], each.metadata) for each in written
+            pa.schema([field for field in of_file if field.name.lower() in names], of_file.metadata)
+            for of_file in written
         ]
-    for file, each in zip(files, written, strict=True):
-        _refuse_repeated(each.names, where, f"File: {_original(file)}.")
+    for file, of_file in zip(files, written, strict=True):
+        _refuse_repeated(of_file.names, where, f"File: {_original(file)}.")
     merges = bool(corpus.schema) or corpus.lower_options.get("mergeschema", "").lower() == "true"
     sources = list(zip(files, written, strict=True))
     merged = _merge(sources if declared is None else [(root, declared), *sources], where, merges)

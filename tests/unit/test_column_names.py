@@ -35,10 +35,12 @@ def test_names_that_may_be_data_are_counted_and_suggested_only_if_they_differ_in
 
 @pytest.mark.parametrize(("separator", "written"), [(";", ";"), (",", ","), ("\t", "\\t"), ("|", "|"), (" ", ";")])
 def test_one_column_suggests_another_separator(separator: str, written: str) -> None:
-    rule = ColumnNames([f"secret{separator}day"], are_certain=False).describe()
-    assert f'options = {{ sep = "{written}" }}' in rule
-    assert "secret" not in rule
+    columns = ColumnNames([f"secret{separator}day"], are_certain=False)
+    fault = str(columns.missing(("models", "x"), ABSENT, "Missing.", "x"))
+    assert f'options = {{ sep = "{written}" }}' in fault
+    assert "secret" not in fault
 
 
 def test_a_separator_that_is_configured_is_not_suggested() -> None:
-    assert "sep =" not in ColumnNames(["secret"], are_certain=False, separator=";").describe()
+    columns = ColumnNames(["secret"], are_certain=False, separator=";")
+    assert "sep =" not in str(columns.missing(("models", "x"), ABSENT, "Missing.", "x"))

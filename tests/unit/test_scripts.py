@@ -28,7 +28,7 @@ SUPPORTING = sorted(
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     outside = os.environ.keys() - {"SPARK_CONNECT_MODE_ENABLED"}  # PySpark sets it for the embedded engine
     environment = {key: os.environ[key] for key in outside}
-    command = [SCRIPTS / name, *arguments]
+    command = [str(SCRIPTS / name), *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
