@@ -175,7 +175,8 @@ def setting(default: Any, kind: Kind, *, is_shown: bool = True, **more: Any) -> 
 
 def declarations(section: type[Section]) -> dict[str, Declaration]:
     """Return the keys of a table and their declarations, in order."""
-    return {field.name: field.metadata["declaration"] for field in dataclasses.fields(section)}  # type: ignore[arg-type]
+    fields = dataclasses.fields(section)  # type: ignore[arg-type]  # only its subclasses are dataclasses
+    return {field.name: field.metadata["declaration"] for field in fields}
 
 
 def blank(section: type[AnySection]) -> AnySection:

@@ -159,7 +159,7 @@ def survey_corpus(
     )
     narrow = dict(groups)
     if measures.histograms:
-        narrow["eligible"] = row_reason(measures.label, corpus.schema, id_column) == 0
+        narrow["stays"] = row_reason(measures.label, corpus.schema, id_column) == 0
     estimated = id_column if duplicates == "estimate" else None
     aggregates = _aggregates(measures, corpus.schema, estimated, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
     by_group = _narrow(corpus, measures, estimated, narrow).groupBy(*groups)
@@ -324,7 +324,7 @@ def _aggregates(
     for n in range(len(measures.models)):
         aggregates[f"sample_{n}"] = _list_field(kept, f"score_{n}"), _merge_lists
         if measures.histograms:
-            score = F.when(F.col("eligible"), F.col(f"score_{n}"))
+            score = F.when(F.col("stays"), F.col(f"score_{n}"))
             aggregates |= {f"lowest_{n}": (F.min(score), F.min), f"highest_{n}": (F.max(score), F.max)}
     for n in range(len(measures.identities.value_columns)):
         values = F.slice(F.collect_set(f"value_{n}"), 1, MAX_VALUES + 1)
