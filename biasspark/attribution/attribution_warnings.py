@@ -11,9 +11,9 @@ from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
-from biasspark.corpus.feature_columns import SurveyedValues
+from biasspark.corpus.data_quality import count_warnings, group_name_warnings, name_warnings
 from biasspark.features import Feature
-from biasspark.metrics.data_quality import count_warnings, group_name_warnings, name_warnings
+from biasspark.ranking.feature_columns import SurveyedValues
 from biasspark.text import format_count, list_first, show_value, show_visibly
 
 MAX_NAMED = 5

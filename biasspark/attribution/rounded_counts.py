@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
+from biasspark.corpus.data_quality import FEW_DISTINCT, GIANT_TIE
 from biasspark.corpus.encoding import Encoding
-from biasspark.metrics.data_quality import FEW_DISTINCT, GIANT_TIE
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, cut_task_rows, rank_ranges
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR

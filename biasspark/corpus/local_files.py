@@ -48,7 +48,7 @@ from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ABSENT, BiasSparkError, ConfigError, Fault, InputError, Words, how_to_install, redact
-from biasspark.files import check_file_system, local_folder
+from biasspark.session.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.text import closest_match

@@ -13,10 +13,10 @@ from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, St
 
 from biasspark.arrays import Floats
 from biasspark.config import Identities, Label, Measures, divide, unknown_identity
+from biasspark.corpus.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
-from biasspark.metrics.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.session import is_embedded
 from biasspark.text import format_count, format_share, show_value
 

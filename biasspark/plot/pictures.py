@@ -15,15 +15,15 @@ from biasspark.api.keywords import Keywords, check_whole
 from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
 from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
 from biasspark.errors import InputError
-from biasspark.plot.boxes import Grid, draw_heat_maps, draw_trees
-from biasspark.plot.metric_panels import draw_intervals, draw_pinned
-from biasspark.plot.panels import notebook_style, short_name
-from biasspark.plot.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
+from biasspark.report.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.report.cells import is_weak, show_count
 from biasspark.report.definitions import SUITE
+from biasspark.report.metric_panels import draw_intervals, draw_pinned
 from biasspark.report.metric_tables import tabulate_balance
+from biasspark.report.panels import notebook_style, short_name
 from biasspark.report.report_data import SUITE_COLUMNS, Rows, check_unique, group_rows, keep, order_worst_first
+from biasspark.report.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count, list_choices, list_first, show_value, show_visibly

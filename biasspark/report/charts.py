@@ -17,12 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE
-from biasspark.plot import metric_panels, panels
-from biasspark.plot.score_panels import PanelKey, arrange, by_panel, draw_curves, read_histograms, sum_bins
+from biasspark.report import metric_panels, panels
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
 from biasspark.report.metric_tables import list_pinned, list_worst
 from biasspark.report.report_data import ReportData, find_lowest
+from biasspark.report.score_panels import PanelKey, arrange, by_panel, draw_curves, read_histograms, sum_bins
 from biasspark.text import show_visibly
 
 SVG = "http://www.w3.org/2000/svg"

@@ -21,8 +21,6 @@ from markupsafe import Markup
 
 from biasspark import __version__, columns
 from biasspark.command import JOBS
-from biasspark.plot import score_panels
-from biasspark.plot.panels import color_rules
 from biasspark.report import (
     attributions,
     baseline_comparison,
@@ -32,7 +30,9 @@ from biasspark.report import (
     gate_summary,
     metric_tables,
     report_data,
+    score_panels,
 )
+from biasspark.report.panels import color_rules
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
 from biasspark.tables.schemas import BIAS_METRICS

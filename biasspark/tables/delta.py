@@ -32,8 +32,8 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, has_condition, how_to_install, redact
 from biasspark.expressions.sql import quote_name
-from biasspark.files import check_file_system, shared_folder
 from biasspark.session import is_embedded
+from biasspark.session.files import check_file_system, shared_folder
 from biasspark.tables import spark_schemas
 from biasspark.tables.lake import CONSTRAINT, DeltaStore, list_unchecked
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, stored_schema, write_local_file

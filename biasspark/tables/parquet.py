@@ -28,7 +28,9 @@ from pyspark.sql.types import StructType
 from biasspark.config import unusable_path
 from biasspark.errors import ConfigError, Fault, InputError, has_condition, redact
 from biasspark.expressions.sql import quote_name, quote_string
-from biasspark.files import (
+from biasspark.replaced_files import replace_local_file
+from biasspark.session import analyze, describe, is_embedded, run_side_by_side, sees_files
+from biasspark.session.files import (
     check_file_system,
     delete_folder,
     list_folder,
@@ -36,8 +38,6 @@ from biasspark.files import (
     shared_folder,
     try_folder,
 )
-from biasspark.replaced_files import replace_local_file
-from biasspark.session import analyze, describe, is_embedded, run_side_by_side, sees_files
 from biasspark.tables.runs import RUN_ID_RULE, Run
 from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, RUN_ID, Table
 from biasspark.tables.spark_schemas import (

@@ -40,7 +40,6 @@ from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
@@ -48,6 +47,7 @@ from biasspark.corpus.values import column
 from biasspark.features import Condition
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
+from biasspark.ranking.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
 from biasspark.ranking.row_ranks import rank_rows

@@ -32,13 +32,13 @@ from biasspark.comparison.model_comparisons import (
 )
 from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config, Gate, Measures, Rejects, Rule
 from biasspark.corpus import decode
+from biasspark.corpus.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
 from biasspark.corpus.values import category, column
 from biasspark.errors import ConfigError
-from biasspark.metrics.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.paired_products import Products

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.columns import ALL_ROWS, SCORE_REASONS
 from biasspark.config import Identities, Label, Measures, PinnedAuc, Rejects
+from biasspark.corpus import data_quality
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
@@ -25,7 +26,6 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Cutpoints, Survey, choose_cutpoints, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
 from biasspark.errors import KeyPath
-from biasspark.metrics import data_quality
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import bias_metrics

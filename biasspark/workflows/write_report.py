@@ -17,10 +17,10 @@ from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
 from biasspark.columns import OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, how_to_install, redact
-from biasspark.files import check_file_system, replace_file
 from biasspark.report import report_data
 from biasspark.report.text_formats import write_out
 from biasspark.session import describe, run_side_by_side
+from biasspark.session.files import check_file_system, replace_file
 from biasspark.tables import schemas
 from biasspark.tables.ledger import (
     LedgerRow,

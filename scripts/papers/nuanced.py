@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 import biasspark
 from biasspark import plot
 from biasspark.metrics.suite import SUITE
-from biasspark.plot.panels import LABEL_COLORS, LINE, notebook_style
+from biasspark.report.panels import LABEL_COLORS, LINE, notebook_style
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.civil import CORPUS_ROWS, IDENTITY_NAMES, CivilRequest
 from biasspark.synthetic.score_cells import DISTRIBUTIONS, ScoreDistribution, ScoreDistributionsRequest

@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from biasspark.cli import format_table
-from biasspark.plot.panels import color_rules
 from biasspark.report.charts import drawing, write_figure
 from biasspark.report.page import environment, hash_source, read_template
+from biasspark.report.panels import color_rules
 from scripts.papers.exhibits import PRINTED, Cell, Exhibit, Numbers, Picture, Source, summarize
 
 TEMPLATES = Path(__file__).parent

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 import biasspark
 from biasspark.columns import HONEST
 from biasspark.config import Attribution, Pairs, TreeSettings
-from biasspark.corpus import value_counts
-from biasspark.corpus.feature_columns import row_columns, survey_values
 from biasspark.errors import InputError, KeyPath
 from biasspark.features import DRAW, write_predicate
+from biasspark.ranking import value_counts
 from biasspark.ranking.described_rows import cut_into_bins
+from biasspark.ranking.feature_columns import row_columns, survey_values
 from tests.harness.least_configuration import raised_fault
 
 

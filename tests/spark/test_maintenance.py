@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.errors import InputError
-from biasspark.files import delete_folder, list_folder
+from biasspark.session.files import delete_folder, list_folder
 from biasspark.tables.ledger import accept, find_acceptance, read_ledger, to_run
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord

@@ -10,8 +10,8 @@ from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
 from biasspark.config import Attribution
 from biasspark.config.attribution_settings import SliceSearch
-from biasspark.corpus.feature_columns import SurveyedValues
 from biasspark.features import Feature
+from biasspark.ranking.feature_columns import SurveyedValues
 
 GINI, AUC, COMPARED = TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "auc"), TreeKey("m", "b", "all", "auc")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from biasspark.metrics.data_quality import (
+from biasspark.corpus.data_quality import (
     ScoreProfile,
     column_warnings,
     count_warnings,

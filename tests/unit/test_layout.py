@@ -14,8 +14,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+LAYERS = (
+    *("", "expressions", "synthetic", "config", "session", "tables", "corpus", "ranking", "metrics", "comparison"),
+    *("gate", "attribution", "windows", "mitigation", "report", "workflows", "api", "plot"),
+)
+"""The folders of ``biasspark/`` in the order of the data, after the modules that lie in none."""
 ARITHMETIC = ("metrics", "comparison", "gate", "report", "plot", "ranking/kernels")
-MAY_BE_CLASSIC = ("biasspark/session/", "biasspark/files.py")
 CLASSIC_ONLY = {"rdd", "sparkContext", "_jvm", "_jdf", "_jsparkSession", "_sc"}
 NEWER_THAN_3_5 = {"applyInArrow", "try_cast", "arrow_udf", "mergeInto", "array_position"}
 """``toArrow`` is called where it is there, and ``array_position`` of 3.5 finds literals alone."""
@@ -70,11 +74,19 @@ def arithmetic_imports_no_spark(path: str, source: str) -> Iterator[str]:
                 yield f"{path}:{line}: imports {name}. {', '.join(ARITHMETIC)} are functions of arrays."
 
 
-def only_entry_points_import_workflows(path: str, source: str) -> Iterator[str]:
-    if path.startswith("biasspark/") and not path.startswith(("biasspark/workflows/", "biasspark/api/")):
-        for line, name in imports(source):
-            if name.startswith("biasspark.workflows") and path not in {"biasspark/cli.py", "biasspark/__init__.py"}:
-                yield f"{path}:{line}: imports {name}. Only jobs, cli and the public functions do."
+def layer(name: str) -> int:
+    """Return the number of the layer of a module with this dotted name."""
+    folder = name.split(".")[1]
+    return LAYERS.index(folder) if folder in LAYERS else 0
+
+
+def nothing_imports_what_comes_later(path: str, source: str) -> Iterator[str]:
+    if not path.startswith("biasspark/") or path == "biasspark/__init__.py":
+        return
+    module = path.removesuffix(".py").replace("/", ".")
+    for line, name in imports(source):
+        if name.startswith("biasspark.") and layer(name) > max(layer(module), LAYERS.index("expressions")):
+            yield f"{path}:{line}: imports {name}, of a later layer. The data flow in one direction."
 
 
 def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
@@ -86,7 +98,7 @@ def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
 
 
 def only_session_is_classic(path: str, source: str) -> Iterator[str]:
-    for node in () if path.startswith(MAY_BE_CLASSIC) else attributes(source):
+    for node in () if path.startswith("biasspark/session/") else attributes(source):
         if node.attr in CLASSIC_ONLY:
             yield f"{path}:{node.lineno}: uses {node.attr}, which Spark Connect lacks."
 
@@ -150,7 +162,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (kernels_import_numpy_only, "biasspark/ranking/kernels/blocks.py", "import pyarrow"),
     (kernels_import_numpy_only, "biasspark/ranking/kernels/blocks.py", "from biasspark.config import Ranking"),
     (arithmetic_imports_no_spark, "biasspark/metrics/suite.py", "def f():\n    from pyspark.sql import DataFrame"),
-    (only_entry_points_import_workflows, "biasspark/tables/store.py", "from biasspark.workflows import measure"),
+    (nothing_imports_what_comes_later, "biasspark/tables/store.py", "from biasspark.workflows import measure"),
+    (nothing_imports_what_comes_later, "biasspark/text.py", "def f():\n    from biasspark.config import Config"),
     (only_session_builds_sessions, "jobs/bias_metrics.py", "spark = SparkSession.builder.appName('x')"),
     (only_session_builds_sessions, "biasspark/api/metrics.py", "spark = SparkSession(context)"),
     (only_session_is_classic, "biasspark/api/metrics.py", "df.rdd.count()"),

@@ -20,10 +20,10 @@ from matplotlib.text import Text
 
 from biasspark import plot
 from biasspark.errors import InputError
-from biasspark.plot.panels import LABEL_COLORS, SOFT, model_style, short_name
 from biasspark.report.cells import MINUS, show_number
 from biasspark.report.charts import drawing, write_figure
 from biasspark.report.definitions import SUITE
+from biasspark.report.panels import LABEL_COLORS, SOFT, model_style, short_name
 from biasspark.tables.schemas import TABLES
 from biasspark.text import measure_width
 from tests.fixtures.made_up_report import EMPTY, HOSTILE, MODELS, make_report

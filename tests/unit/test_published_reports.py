@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from biasspark import files
 from biasspark.config import parse_config
 from biasspark.errors import ConfigError
+from biasspark.session import files
 from biasspark.workflows.write_report import check_documents, report_folder
 from tests.harness.least_configuration import LEAST, changed, faults_of, key_of
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from biasspark.plot.panels import DARK, LIGHT, interpolate, luminance, text_color
 from biasspark.report.cells import auc_color, gap_color, metric_cell, share_color, show_interval, show_number
 from biasspark.report.metric_tables import list_templates, mean_interval, share_interval
+from biasspark.report.panels import DARK, LIGHT, interpolate, luminance, text_color
 from biasspark.report.report_data import ReportData
 from tests.fixtures.made_up_report import EMPTY, MODELS, with_rows
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from biasspark.config.optional_metrics import divide
-from biasspark.plot.score_panels import PanelKey, Scale, draw_cell, draw_steps, read_histograms, sum_bins, trace_rates
 from biasspark.report.attributions import (
     list_correlations,
     list_heat_maps,
@@ -30,6 +29,7 @@ from biasspark.report.charts import choose_curves, draw_intervals, draw_pinned, 
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.page import write_page
 from biasspark.report.report_data import ReportData, choose_thresholds, merge_bins
+from biasspark.report.score_panels import PanelKey, Scale, draw_cell, draw_steps, read_histograms, sum_bins, trace_rates
 from tests.fixtures.made_up_report import (
     EMPTY,
     MODELS,

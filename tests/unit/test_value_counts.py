@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biasspark.corpus import value_counts
-from biasspark.corpus.value_counts import NumberCounts, choose_edges
+from biasspark.ranking import value_counts
+from biasspark.ranking.value_counts import NumberCounts, choose_edges
 
 NUMBERS = st.lists(st.sampled_from([-2.0, -0.0, 0.0, 1 / 3, 5.0, math.nan]) | st.floats(-9, 9), min_size=1, max_size=60)
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from biasspark.plot import panels
+from biasspark.report import panels
 from biasspark.report.attributions import Tree, TreeNode
 from biasspark.report.cells import TableCell, drop_zeros, show_p, show_percent
 from biasspark.text import cut_to_width, measure_width

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from biasspark.columns import SUMMARIZED_AUCS, SUMMARIZED_GAPS
-from biasspark.plot import panels
+from biasspark.report import panels
 from biasspark.report.cells import MINUS, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.report_data import Rows

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE, SUMMARIZED_GAPS
-from biasspark.plot import panels
+from biasspark.report import panels
 from biasspark.report.cells import DASH, MINUS, Row, TableCell, drop_zeros, metric_cell, show_count, show_number
 from biasspark.report.report_data import Rows, group_rows
 

@@ -14,10 +14,10 @@ from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, TreeSettings
-from biasspark.corpus.value_counts import MAX_CATEGORIES, ValueCounts, count_values
 from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
 from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
+from biasspark.ranking.value_counts import MAX_CATEGORIES, ValueCounts, count_values
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
 
