@@ -121,6 +121,8 @@ WINDOWS = (
 engine = "windows"
 
 [pinned_auc]
+include_subgroup_in_background = false
+trials = 5
 """
 )
 # Counts of the training corpus are compared; what scikit-learn makes of it has the bits of its version.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.errors import Fault, InputError
 from biasspark.workflows import attribute as attribution
-from tests.harness.main_job import RUN_DATE, write_config
-from tests.harness.submitting import run_python
 
 N_ROWS = 1200
 
@@ -146,38 +142,3 @@ def test_named_pairs_without_a_row_are_warned_of() -> None:
     assert biasspark.named_pairs(frame(), pairs_of=everybody, **asked)["headroom_share"].tolist() == [1]
     with pytest.warns(match="no usable row"):
         biasspark.named_pairs(frame(), pairs_of={"a": {"negatives": "age < 0", "positives": "true"}}, **asked)
-
-
-def test_what_an_expression_lacks_is_named() -> None:
-    with pytest.raises(InputError) as caught:
-        attribute(
-            frame(),
-            segments={"a": "agee > 1", "b": "nofunction(age) > 1", "c": "age > > 1"},
-            pairs_of={"d": {"negatives": "aged > 1", "positives": "true"}},
-        )
-    rules = {fault.path[-1]: str(fault) for fault in caught.value.faults if isinstance(fault, Fault)}
-    assert "`agee`" in rules["a"]
-    assert "nofunction" in rules["b"]
-    assert "`aged`" in rules["negatives"]
-    assert rules.keys() == {"a", "b", "c", "negatives"}
-    assert not any("cannot compute it" in rule for rule in rules.values())
-
-
-def test_a_corrupt_file_is_named_as_such(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    frame().to_parquet(path)
-    data = bytearray(path.read_bytes())
-    data[2000:4000] = bytes(2000)
-    path.write_bytes(data)
-    changes: dict[str, Any] = {"label": {"column": "y", "threshold": None}, "models": {"m": None, "s": "s"}}
-    changes |= {"identities": None, "attribution": {"numeric": ["age"], "tree": {}}}
-    for corpus, said in (
-        ({"path": str(path)}, "corrupt"),
-        ({"path": str(path.with_suffix(".csv")), "format": "csv"}, 'format = "parquet"'),
-    ):
-        path.rename(corpus["path"])
-        config = write_config(tmp_path, corpus=corpus, **changes)
-        flags = ("--engine", "embedded", "--config", config, "--run-date", RUN_DATE)
-        done = run_python("-m", "biasspark", "attribute", *flags)
-        assert (done.returncode, said in done.stderr) == (3, True), done.stderr
-        path = Path(corpus["path"])

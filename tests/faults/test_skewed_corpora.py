@@ -54,14 +54,13 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
     assert found == wanted
 
 
-@pytest.mark.slow
-def test_ten_thousand_identities(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("n_rows", "n_tags"), [(3_000, 1_300), pytest.param(30_000, 10_000, marks=pytest.mark.slow)])
+def test_ten_thousand_identities(spark: SparkSession, n_rows: int, n_tags: int) -> None:
     """There are ten thousand identities: every number matches the definitions.
 
     As many as a column may have.
     """
     rng = np.random.default_rng(37)
-    n_rows, n_tags = 30_000, 10_000
     first = np.arange(n_rows) % n_tags
     second = (first + 1 + rng.integers(0, n_tags - 1, n_rows)) % n_tags
     label, level = rng.random(n_rows) < 0.4, rng.integers(0, 500, n_rows)

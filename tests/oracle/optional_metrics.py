@@ -89,21 +89,6 @@ def pinned_auc(score: Scores, label: Labels, inside: Scores, include_subgroup: b
     return row
 
 
-def sample_pinned_aucs(
-    score: Scores, label: Labels, inside: Scores, trials: int, include_subgroup: bool
-) -> list[float]:
-    """Pinned AUC as published: the subgroup and equally many rows drawn from D without replacement, once a trial."""
-    rng = np.random.default_rng(2018)
-    member = np.flatnonzero(inside == 1)
-    drawn_from = np.flatnonzero(~np.isnan(inside)) if include_subgroup else np.flatnonzero(inside == 0)
-    size = min(len(member), len(drawn_from))
-    found = []
-    for _ in range(trials):
-        rows = np.r_[rng.choice(member, size, replace=False), rng.choice(drawn_from, size, replace=False)]
-        found.append(auc_by_pairs(score[rows][~label[rows]], score[rows][label[rows]]))
-    return found
-
-
 # ---- rates at a threshold
 
 

@@ -1,135 +1,21 @@
-"""Both engines on a corpus of everything, against each other, the definitions, and scikit-learn and SciPy."""
+"""The survey of a corpus in Parquet, and its suite against scikit-learn and SciPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
-import pyspark.sql.functions as F
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import SparkSession
 from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.columns import CELL_PAIRS, FOUR_CELLS, OVERALL
-from biasspark.config import Measures, parse_measures
-from biasspark.corpus.encode import build_encoding, encode_examples
+from biasspark.config import parse_measures
 from biasspark.corpus.survey import survey_corpus
-from biasspark.ranking.counts import Counts
-from biasspark.ranking.engine import rank
-from tests.fixtures.edge_case_corpus import (
-    IDENTITIES,
-    MODELS,
-    SLICES,
-    edge_cases,
-    frame_of,
-    is_crossed,
-    make_rows,
-)
-from tests.oracle.counts import count_corpora
 from tests.oracle.intervals import logit_interval
 from tests.oracle.suite import PAIRS, cut_cells
-
-
-def measures_of(identities: dict[str, Any], **changes: Any) -> Measures:
-    table = {
-        "label": {"column": "target", "threshold": 0.5},
-        "models": {"tied": MODELS["tied"]},
-        "identities": identities,
-        "slices": SLICES,
-    }
-    return parse_measures(table | changes)
-
-
-def by_key(counts: Counts) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Everything that u_statistics holds but AUC and variance, by key."""
-    found = {}
-    for group, (*names, crossed) in enumerate(zip(*counts.groups, strict=True)):
-        for pair, cells in enumerate(CELL_PAIRS):
-            if names[-1] == OVERALL and cells != CELL_PAIRS[3]:
-                continue
-            sizes = (int(counts.cells[FOUR_CELLS.index(cell), group]) for cell in cells)
-            shown = ("negative", "positive") if names[-1] == OVERALL else cells
-            found[*names, *shown] = (bool(crossed), *sizes, *map(int, counts.sums[pair, :, group]))
-    return found
-
-
-def rank_rows(corpus: DataFrame, measures: Measures, engine: str, cuts: Sequence[float]) -> Counts:
-    encoding = build_encoding(measures, survey_corpus(corpus, measures), corpus)
-    examples = encode_examples(corpus, measures, encoding, None)
-    return rank(examples, encoding, [np.array(cuts)] * len(measures.models), ranking_engine=engine)
-
-
-# ---- the engines against the definitions
-
-
-@pytest.mark.parametrize("unannotated", ["exclude", "background"])
-def test_both_engines_count_what_all_pairs_of_rows_tell(spark: SparkSession, unannotated: str) -> None:
-    """Every kind of identity, slices, and crossed pairs, some of which have too few rows to be listed."""
-    measures = measures_of(IDENTITIES | {"unannotated": unannotated})
-    corpus = frame_of(spark, make_rows())
-    blocks, windows = (
-        rank_rows(corpus, measures, engine, cuts) for engine, cuts in (("blocks", [0.0, 0.5]), ("windows", [0.3]))
-    )
-    wanted = {key: row for key, row in by_key(edge_cases(unannotated).counts).items() if key[0] == "tied"}
-    assert any(is_crossed(key[2]) for key in wanted)
-    assert by_key(blocks) == by_key(windows) == wanted
-    assert (blocks.row_counts, blocks.profiles) == (windows.row_counts, windows.profiles)
-
-
-def test_more_identities_than_are_combined_at_a_time(spark: SparkSession) -> None:
-    n_rows, n_groups = 3000, 1300
-    corpus = spark.range(n_rows, numPartitions=2).selectExpr(
-        "id % 3 = 0 AS toxic",
-        "pmod(xxhash64(id), 50) / 50.0D AS score",
-        f"array(format_string('g%04d', id % {n_groups}), 'g0000') AS groups",
-    )
-    measures = measures_of({"array": "groups"}, label={"column": "toxic"}, models={"score": "score"}, slices={})
-    found = by_key(rank_rows(corpus, measures, "blocks", [0.5]))
-    assert len(found) == 1 + 6 * n_groups
-    rows = corpus.collect()
-    checked = {
-        name: [float(name in row.groups) for row in rows] for name in ("g0000", "g0511", "g0512", "g1024", "g1299")
-    }
-    scores, labels = [row.score for row in rows], [row.toxic for row in rows]
-    wanted = by_key(count_corpora({("score", "all"): (scores, labels, checked)}))
-    assert {key: found[key] for key in wanted} == wanted
-
-
-# ---- the same bits, however the rows lie
-
-
-MEASURED: dict[str, Any] = {
-    "models": ["tied", "smooth"],
-    "label": "toxic",
-    "identities": {"columns": ["male", "female"], "crossed": {"pairs": True, "min_rows": 10}},
-}
-
-
-def suite_rows(corpus: DataFrame, **changes: Any) -> list[Row]:
-    metrics: DataFrame = biasspark.bias_metrics(corpus, **(MEASURED | changes))
-    return metrics.orderBy("model", "slice", "identity").collect()
-
-
-@pytest.fixture(scope="module")
-def suite(spark_session: SparkSession, annotated_path: str) -> list[Row]:
-    return suite_rows(spark_session.read.parquet(annotated_path))
-
-
-@pytest.mark.parametrize(("partitions", "ranges"), [(3, 7), (1, 1), (17, 64)])
-def test_partitions_and_ranges_change_no_bit(
-    spark: SparkSession, annotated_path: str, suite: list[Row], partitions: int, ranges: int
-) -> None:
-    corpus = spark.read.parquet(annotated_path).repartition(partitions)
-    assert suite_rows(corpus, ranges=ranges) == suite
-
-
-def test_the_order_of_the_rows_changes_no_bit(spark: SparkSession, annotated_path: str, suite: list[Row]) -> None:
-    corpus = spark.read.parquet(annotated_path).orderBy(F.xxhash64("id", F.lit("another order")))
-    assert suite_rows(corpus, ranges=3) == suite
 
 
 def test_a_sample_of_so_few_rows_still_cuts_ranges(spark: SparkSession, annotated_path: str) -> None:
@@ -159,10 +45,11 @@ def test_only_some_rows_are_counted_if_scores_alone_are_surveyed(spark: SparkSes
         assert exact.warnings == ()
 
 
-def test_the_suite_agrees_with_scikit_learn_and_scipy(
-    spark: SparkSession, annotated_path: str, suite: list[Row]
-) -> None:
-    corpus = spark.read.parquet(annotated_path).toPandas()
+def test_the_suite_agrees_with_scikit_learn_and_scipy(spark: SparkSession, annotated_path: str) -> None:
+    frame = spark.read.parquet(annotated_path)
+    identities: dict[str, Any] = {"columns": ["male", "female"], "crossed": {"pairs": True, "min_rows": 10}}
+    metrics = biasspark.bias_metrics(frame, models=["tied", "smooth"], label="toxic", identities=identities)
+    suite, corpus = metrics.collect(), frame.toPandas()
     states = {name: corpus[name].astype("Float64") >= 0.5 for name in ("male", "female")}  # NA where it is unknown
     states["male & female"] = states["male"] & states["female"]
     assert {(row.model, row.identity) for row in suite} == set(product(("tied", "smooth"), states))

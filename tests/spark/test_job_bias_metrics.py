@@ -40,7 +40,6 @@ from tests.harness.main_job import (
     write_parquet,
 )
 from tests.harness.running_jobs import Done, ask, open_views
-from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells
 
 NOT_ASKED = (TEMPLATE_SCORES, BIAS_ALERTS, JACKKNIFE_STATISTICS, SCORE_BLOCKS, TRAINING_BALANCE)
@@ -56,15 +55,12 @@ SLICE = "lang = 'en' \\"
 
 
 @dataclass(frozen=True)
-class JobRuns:
-    """A run with hostile names and bad rows, then the same date with a clean corpus."""
+class HostileRun:
+    """A run with hostile names and bad rows."""
 
     folder: Path
     rows: Rows
-    clean: Rows
-    first: Done
-    second: Done
-    efforts: tuple[Effort, Effort]
+    done: Done
 
     @property
     def warehouse(self) -> Path:
@@ -89,12 +85,10 @@ def spoil(rows: Rows) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def job_runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> JobRuns:
+def hostile_run(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
     folder = tmp_path_factory.mktemp("runs")
-    clean = hostile_rows()
-    rows = spoil(clean)
+    rows = spoil(hostile_rows())
     write_parquet(folder / "corpus", rows)
-    write_parquet(folder / "clean", {name: values[:-100] for name, values in clean.items()})
     config = write_config(
         folder,
         corpus={"name": CORPUS},
@@ -106,11 +100,7 @@ def job_runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFacto
         label_balance={"length": "length", "buckets": [50, 100]},
         pinned_auc={},
     )
-    with watch(spark_session, N_ROWS) as of_first:
-        first = run_well(config)
-    with watch(spark_session, N_ROWS - 100) as of_second:
-        second = run_well(config, "--set", f"corpus.path={folder}/clean", "--set", "identities.threshold=0.45")
-    return JobRuns(folder, rows, clean, first, second, (of_first, of_second))
+    return HostileRun(folder, rows, run_well(config))
 
 
 def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bool]) -> dict[str, float]:
@@ -125,8 +115,8 @@ def expected_aucs(rows: Rows, inside: list[bool | None], use: Callable[[int], bo
     return found | {name: found[name] - 0.5 for name in ("negative_aeg", "positive_aeg")}
 
 
-def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
-    *table, last = job_runs.first.out.splitlines()
+def test_a_run_prints_a_table_and_one_line_of_json(hostile_run: HostileRun) -> None:
+    *table, last = hostile_run.done.out.splitlines()
     summary = json.loads(last)
     assert last.isascii()
     assert table[1].split() == ["model", "slice", "identity", "n_rows", "metric", "value", "low", "high", "bias"]
@@ -135,8 +125,7 @@ def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
     assert any(IDENTITY[:15] in line for line in table)
     assert summary.pop("seconds") > 0
     assert summary.pop("engine") in ("embedded", "spark")
-    run_id = summary.pop("run_id")
-    assert re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", run_id)
+    assert re.fullmatch(r"r\d{8}T\d{12}_[0-9a-f]{6}", summary.pop("run_id"))
     n_identities = 2 + 3 + 1
     assert summary == {
         "job": "bias_metrics",
@@ -153,22 +142,20 @@ def test_a_run_prints_a_table_and_one_line_of_json(job_runs: JobRuns) -> None:
             "pinned_auc": 2 * 2 * n_identities,
             "threshold_rates": 2 * 2 * n_identities * 2,
             "threshold_summary": 2 * 2 * 2,
-            "score_histograms": len(
-                ask(job_runs.warehouse, f"SELECT 1 FROM score_histograms WHERE run_id = '{run_id}'")
-            ),
+            "score_histograms": len(ask(hostile_run.warehouse, "SELECT 1 FROM score_histograms")),
             "label_balance": (n_identities + 1) * 2,
             "rejected_rows": 8,
         },
-        "output": str(job_runs.warehouse),
+        "output": str(hostile_run.warehouse),
         "gate": None,
     }
-    stages = [line.split("] ", 1)[1].split()[0] for line in job_runs.first.err.splitlines()]
+    stages = [line.split("] ", 1)[1].split()[0] for line in hostile_run.done.err.splitlines()]
     # A stage that takes long is said again.
     assert [stage for stage in stages if stage != "still"] == ["starting", "surveying", "ranking", "publishing", "done"]
 
 
-def test_the_numbers_are_those_of_the_definitions(job_runs: JobRuns) -> None:
-    rows, usable = job_runs.rows, set(range(N_ROWS)) - set(range(40, 48))
+def test_the_numbers_are_those_of_the_definitions(hostile_run: HostileRun) -> None:
+    rows, usable = hostile_run.rows, set(range(N_ROWS)) - set(range(40, 48))
     annotated: list[bool | None] = [None if value is None else value >= 0.5 for value in rows[IDENTITY]]
     cases = {
         # A row is decided where any column of annotations is; these have NULL in the same rows.
@@ -180,75 +167,24 @@ def test_the_numbers_are_those_of_the_definitions(job_runs: JobRuns) -> None:
             lambda n: n in usable,
         ),
     }
-    run_id = job_runs.first.summary["run_id"]
-    views = open_views(job_runs.warehouse)
+    views = open_views(hostile_run.warehouse)
     for (identity, cut), (inside, use) in cases.items():
         found = views.execute(
-            f"SELECT {', '.join(PAIRS)} FROM bias_metrics WHERE (run_id, model, identity, slice) = (?, ?, ?, ?)",
-            [run_id, MODEL, identity, cut],
+            f"SELECT {', '.join(PAIRS)} FROM bias_metrics WHERE (model, identity, slice) = (?, ?, ?)",
+            [MODEL, identity, cut],
         ).fetchall()
         wanted = expected_aucs(rows, inside, use)
         assert found == [pytest.approx(tuple(wanted.values()), abs=1e-14)]
 
 
-def test_rejected_rows_are_kept_with_their_reasons_and_without_text(job_runs: JobRuns) -> None:
-    run_id = job_runs.first.summary["run_id"]
-    kept = ask(job_runs.warehouse, f"SELECT row_id, model, reason FROM rejected_rows WHERE run_id = '{run_id}'")
-    assert sorted(kept, key=repr) == sorted(
-        [
-            ("c40", MODEL, "null_score"),
-            ("c41", MODEL, "null_score"),
-            ("c42", MODEL, "nan_score"),
-            ("c43", MODEL, "infinite_score"),
-            ("c44", MODEL, "infinite_score"),
-            ("c45", MODEL, "nan_score"),
-            ("c46", None, "null_label"),
-            (None, None, "null_id"),
-        ],
-        key=repr,
-    )
-    ledger = ask(
-        job_runs.warehouse,
-        "SELECT corpus, job, status, n_rows, n_rejected, rejects, warnings, run_id FROM bias_runs ORDER BY started_at",
-    )
-    counts = {"null_id": 1, "null_label": 1, "null_score": 2, "nan_score": 2, "infinite_score": 2}
-    assert ledger == [
-        (CORPUS, "bias_metrics", "published", N_ROWS, 2, counts, [], run_id),
-        (CORPUS, "bias_metrics", "published", N_ROWS - 100, 0, {}, [], job_runs.second.summary["run_id"]),
-    ]
-
-
-def test_no_text_of_a_comment_is_in_any_file(job_runs: JobRuns) -> None:
+def test_no_text_of_a_comment_is_in_any_file(hostile_run: HostileRun) -> None:
     secret = CANARY.encode()
-    files = [path for path in job_runs.warehouse.rglob("*") if path.is_file()]
+    files = [path for path in hostile_run.warehouse.rglob("*") if path.is_file()]
     assert len(files) > 10
     for path in files:
         assert secret not in path.read_bytes()
     for table in WRITTEN:  # pages are compressed
-        assert CANARY not in repr(pd.read_parquet(job_runs.warehouse / table.name).to_numpy().tolist())
-
-
-def test_a_rerun_supersedes_the_date_and_overrides_hold(job_runs: JobRuns) -> None:
-    run_id = job_runs.second.summary["run_id"]
-    for table in ("bias_metrics", "u_statistics", "model_summary"):
-        assert ask(job_runs.warehouse, f"SELECT DISTINCT run_id FROM latest_{table}") == [(run_id,)]
-        assert len(ask(job_runs.warehouse, f"SELECT DISTINCT run_id FROM {table}")) == 2
-    assert ask(job_runs.warehouse, "SELECT * FROM latest_rejected_rows") == []
-    configs = [
-        json.loads(row[0]) for row in ask(job_runs.warehouse, "SELECT config FROM bias_runs ORDER BY started_at")
-    ]
-    assert [config["identities"]["threshold"] for config in configs] == [0.5, 0.45]
-    assert configs[1]["corpus"]["path"] == f"{job_runs.folder}/clean"
-    assert len(ask(job_runs.warehouse, "SELECT DISTINCT config_hash FROM bias_runs")) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_the_corpus_is_scanned_twice_and_once_more_for_rejects(job_runs: JobRuns) -> None:
-    with_rejects, without = job_runs.efforts
-    assert (with_rejects.n_scans, without.n_scans) == (3, 2)
-    # Two models, two slices and six identities: none of them may cost a job.
-    assert max(effort.n_jobs for effort in job_runs.efforts) <= MAX_SPARK_JOBS
+        assert CANARY not in repr(pd.read_parquet(hostile_run.warehouse / table.name).to_numpy().tolist())
 
 
 @pytest.mark.slow

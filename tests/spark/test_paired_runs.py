@@ -23,7 +23,7 @@ from biasspark.config import load_config
 from biasspark.tables.ledger import find_published
 from biasspark.tables.publish import read_run
 from biasspark.tables.runs import new_run
-from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
+from biasspark.tables.schemas import U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.judge import judge
@@ -83,13 +83,12 @@ class Runs:
         rows = self.ask(f"SELECT {', '.join(ALERT)} FROM bias_alerts WHERE run_id = '{run_id}'")
         return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
 
-    def judge_again(self, spark: SparkSession, done: Done, *changes: str) -> pd.DataFrame:
-        """Judge a run with the same rows on the next day."""
-        config, store = load_config(self.config, changes), PathStore(f"{self.config.parent}/warehouse")
+    def judge_unpaired(self, spark: SparkSession, done: Done) -> pd.DataFrame:
+        """Judge a run again, without the ids of its rows."""
+        config = load_config(self.config, ["gate.paired=false"])
+        store = PathStore(f"{self.config.parent}/warehouse")
         run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
-        assert config.gate is not None
-        kept = (U_STATISTICS, *([JACKKNIFE_STATISTICS] if config.gate.paired else []))
-        tables = {table: read_run(spark, store, table, run) for table in kept}
+        tables = {U_STATISTICS: read_run(spark, store, U_STATISTICS, run)}
         next_run = new_run(run.run_date + timedelta(days=1), "fixed", "bias_metrics")
         verdict = judge(tables, (), RunContext(spark, config, store, next_run, Progress()))
         assert verdict.alerts is not None
@@ -189,15 +188,6 @@ def test_what_is_left_without_each_group_is_kept_of_what_rules_on_changes_look_a
         assert (low_left[group], high_left[group], int(u_left[group])) == expected
 
 
-def test_u_is_that_of_the_run(runs: Runs) -> None:
-    key = "run_id, model, slice, identity, low_cell, high_cell"
-    wrong = runs.ask(
-        f"SELECT * FROM jackknife_statistics k LEFT JOIN u_statistics u USING ({key}) WHERE u.u_doubled IS NULL OR "
-        "k.u_doubled <> u.u_doubled OR k.n_low <> u.n_low OR k.n_high <> u.n_high OR k.crossed <> u.crossed",
-    )
-    assert wrong == []
-
-
 @pytest.mark.slow
 def test_the_engine_of_windows_keeps_the_same(runs: Runs, tmp_path: Path) -> None:
     done = run(runs.config, 1, "base", "ranking.engine=windows", f"output.path={tmp_path}")
@@ -215,23 +205,6 @@ def test_a_first_run_has_nothing_to_be_paired_with(runs: Runs) -> None:
     assert runs.alerts(runs.first)["paired"].isna().all()
 
 
-def test_runs_that_are_alike_row_by_row_keep_what_enough_rows_tell(spark: SparkSession, runs: Runs) -> None:
-    found = runs.judge_again(spark, runs.first).drop("floor")
-    assert set(found["baseline_run_id"].dropna()) == {runs.first.summary["run_id"]}
-    bpsn, few = (found.loc[[place]].iloc[0] for place in (("bpsn", "all", "gay"), ("gap", "even", "few")))
-    told = found[found["paired"] == True]  # noqa: E712 - NULL is neither
-    assert set(told["change"]) == {0.0}
-    assert set(told["p_violation"]) == {1.0}
-    ((n,),) = runs.ask(
-        "SELECT min(least(n_low, n_high)) FROM latest_u_statistics WHERE run_date = '2026-01-01' AND model = 'm' AND "
-        "slice = 'all' AND identity = 'gay' AND low_cell = 'subgroup_negative' AND high_cell = 'background_positive'"
-    )
-    assert bpsn["p_compliance"] == pytest.approx(0.99**n, rel=1e-9)
-    assert bpsn["outcome"] == "pass"
-    # Fewer than ten rows of a cell: their variances are added, as if the ids were others.
-    assert (few["paired"], few["outcome"]) == (False, "insufficient_evidence")
-
-
 def jackknife(runs: tuple[Cells, Cells]) -> tuple[float, float]:
     """The change and its standard error."""
     now, before = runs
@@ -241,7 +214,7 @@ def jackknife(runs: tuple[Cells, Cells]) -> tuple[float, float]:
 
 def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, runs: Runs, groups: np.ndarray) -> None:
     assert runs.rescored.code == 5, runs.rescored.err
-    both_ways = (runs.alerts(runs.rescored), runs.judge_again(spark, runs.rescored, "gate.paired=false"))
+    both_ways = (runs.alerts(runs.rescored), runs.judge_unpaired(spark, runs.rescored))
     shown, added = (alerts.loc[[("bpsn", "all", "gay")]].iloc[0] for alerts in both_ways)
     assert (shown["outcome"], added["outcome"]) == ("fail", "insufficient_evidence")
     assert (shown["paired"], added["paired"]) == (True, False)

@@ -12,19 +12,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.schemas import WINDOW_TABLES
-from biasspark.windows.sketch import RangeBoundaries, SketchHeader, sketch_rows
 from biasspark.workflows import export_table
 from biasspark.workflows import window as window_metrics
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import run, write_config
-from tests.harness.ranking_without_spark import encoding_of
 from tests.harness.running_jobs import Done, ask, run_main
 
 N_ROWS = 6000
@@ -167,29 +164,6 @@ def test_boundaries_are_those_of_the_first_run(place: Place) -> None:
     query = "SELECT count(DISTINCT boundaries), count(DISTINCT state_key), max(octet_length(block)) <= 4 << 20"
     by_model = ask(place.warehouse, f"{query} FROM latest_score_blocks WHERE corpus = 'awkward' GROUP BY model")
     assert by_model == [(1, 1, True)] * 3
-
-
-def test_boundaries_are_read_back_to_the_last_bit(spark: SparkSession) -> None:
-    """Those of a later run are those read, and blocks merge if their boundaries have the same bits."""
-    edges = np.sort(np.append(np.random.default_rng(1).random(300), [-1.7976931348623157e308, -0.0, 5e-324]))
-    header = SketchHeader(
-        rules={},
-        types={},
-        values={},
-        members=[],
-        n_rows=1,
-        max_range_rows=1,
-        extremes=None,
-        quantiles=[],
-        is_single=False,
-        ranges=len(edges) + 1,
-        skewed=False,
-    )
-    boundaries = [RangeBoundaries(edges, header.ranges), RangeBoundaries(edges[:0], 1)]
-    ranked = spark.createDataFrame([], "model INT, slice INT, score_range INT, chunk INT, data BINARY")
-    rows = sketch_rows(ranked, encoding_of(models=2), [header, header], boundaries).collect()
-    found = {row["model"]: [edge.hex() for edge in row["boundaries"]] for row in rows}
-    assert found == {"model 0": [edge.hex() for edge in edges.tolist()], "model 1": []}
 
 
 def test_what_is_missing_is_listed(place: Place) -> None:
