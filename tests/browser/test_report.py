@@ -226,14 +226,6 @@ def test_small_negative_numbers_sort_by_their_exponents(open_report: Any, tmp_pa
     assert page.locator("tbody tr").all_inner_texts() == ["−0.5", "−1.234e−05", "2e+05"]
 
 
-def test_a_missing_value_is_last_either_way(page: Any) -> None:
-    button = find_table(page).locator(f"th[data-column='{SUBGROUP}']").get_by_role("button")
-    for _ in range(2):
-        button.click()
-        assert read_column(page, SUBGROUP)[-1] == "◦\xa0–"
-    button.click()
-
-
 def test_everything_is_there_without_javascript(open_report: Any) -> None:
     page = open_report(java_script_enabled=False)
     assert page.get_by_role("heading", name="The gate failed: 1 of 2 checks").is_visible()

@@ -5,13 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
-from biasspark.synthetic.chunks import make_table
-from biasspark.synthetic.civil import CivilRequest
-from tests.harness.documents import blocks_of
 from tests.harness.submitting import run_python
 
 pytestmark = pytest.mark.skipif(find_spec("pysail") is None, reason="pysail, the embedded engine, is not installed")
@@ -73,17 +68,3 @@ biasspark.bias_metrics(pyarrow.table({"x": [1]}), models="x", label="x", identit
     error = run_python("-c", program, cwd=tmp_path).stderr.splitlines()[-1]
     assert error.startswith("biasspark.errors.ConfigError: ")
     assert ".[embedded]" in error
-
-
-@pytest.mark.slow
-def test_the_first_example_of_the_guide_needs_no_session(tmp_path: Path) -> None:
-    comments = make_table(CivilRequest(rows=4000, seed=1, unannotated=0.3))
-    toxic = pc.greater_equal(comments["target"], 0.5)
-    pq.write_table(comments.append_column("toxic", toxic), tmp_path / "comments.parquet")
-    example = next(block for block in blocks_of("python") if block.page == "docs/notebook.md")
-    done = run_python(
-        "-c", f"{example.text}\nprint(type(metrics).__module__, len(metrics))", cwd=tmp_path, TMPDIR=str(tmp_path)
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["pandas.core.frame", "4"]
-    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

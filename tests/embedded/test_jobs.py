@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.workflows.judge import judge
 from tests.harness.main_job import N_ROWS, RUN_DATE, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import run_embedded as run
@@ -457,22 +456,6 @@ def test_counts_that_do_not_fit_the_driver_are_refused_before_the_ranking(
     done = run("measure", *configure(tmp_path, state={"keep": keep}))
     assert done.code == 2, done.err
     assert "The driver " in done.err
-
-
-def test_of_two_runs_at_once_the_second_to_publish_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The date is measured again before the first run publishes its tables."""
-    write_parquet(tmp_path / "corpus", make_rows())
-    flags = configure(tmp_path)
-
-    def judge_late(*arguments: Any) -> Any:
-        monkeypatch.undo()
-        run_well("measure", *flags)
-        return judge(*arguments)
-
-    monkeypatch.setattr("biasspark.workflows.measure.judge", judge_late)
-    done = run("measure", *flags)
-    assert (done.code, done.out) == (4, ""), done.err
-    assert ask(tmp_path / "warehouse", "SELECT count(*) FROM bias_runs") == [(1,)]
 
 
 def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:

@@ -6,16 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, permutations
-from typing import NamedTuple
 
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Feature
-
-
-class SearchedRow(NamedTuple):
-    bins: tuple[int, ...]
-    honest: bool
-    value: Fraction
+from tests.oracle.trees import GrowingRow
 
 
 @dataclass(frozen=True)
@@ -28,7 +22,7 @@ class ForcedSlice:
     honest: tuple[int, ...]
 
 
-def list_predicates(place: int, feature: Feature, rows: Sequence[SearchedRow], max_bins: int) -> list[frozenset[int]]:
+def list_predicates(place: int, feature: Feature, rows: Sequence[GrowingRow], max_bins: int) -> list[frozenset[int]]:
     """List the sets of bins of one feature, the lowest first."""
     every = list(range(len(feature.values) + 1))
     if not feature.numeric:
@@ -49,7 +43,7 @@ def list_predicates(place: int, feature: Feature, rows: Sequence[SearchedRow], m
 
 
 def search_by_force(
-    rows: Sequence[SearchedRow], features: Sequence[Feature], settings: SliceSearch
+    rows: Sequence[GrowingRow], features: Sequence[Feature], settings: SliceSearch
 ) -> list[ForcedSlice]:
     """Return the best slices, joined: by score, then shorter ones first, then those of earlier predicates."""
     training = [row.value for row in rows if not row.honest]

@@ -53,14 +53,6 @@ def weighted_auc(score: ArrayLike, label: ArrayLike, weight: ArrayLike) -> float
     return float((pairs * ordered_doubled(s[~y], s[y]) / 2).sum() / pairs.sum())
 
 
-def pinned_auc(score: ArrayLike, label: ArrayLike, inside: ArrayLike) -> float:
-    """AUC of the subgroup's rows and of equally many drawn from all rows whose membership is known (not NaN)."""
-    s, y, g = np.asarray(score, float), np.asarray(label, bool), np.asarray(inside, float)
-    known = ~np.isnan(g)
-    s, y, g = s[known], y[known], g[known] == 1
-    return weighted_auc(s, y, g + g.mean()) if len(g) else math.nan
-
-
 def cut_cells(score: ArrayLike, label: ArrayLike, inside: ArrayLike) -> dict[str, NDArray[np.float64]]:
     s, y, g = np.asarray(score, float), np.asarray(label, bool), np.asarray(inside, float)
     return {

@@ -70,13 +70,6 @@ def test_pairs_of_terms(measured: dict[tuple[str, str], Row], shared_data: Path)
         assert_as_published(measured, f"{one} & {other}", wanted)
 
 
-def test_the_new_model_is_the_fairer_one(measured: dict[tuple[str, str], Row]) -> None:
-    """The finding of the paper: TOXICITY@1 scores harmless sentences high for what they mention, TOXICITY@6 less so."""
-    worst = {model: min(measured[model, term].bpsn_auc for term in TERMS) for model in MODELS}
-    assert worst["toxicity_1"] < 0.7
-    assert worst["toxicity_6"] > 0.9
-
-
 # ---- 1,514 sentences about each of fifty terms, half of them toxic (Mitigating; Pinned)
 
 ROWS, TOXIC = 76_564, 38_282

@@ -1,4 +1,4 @@
-"""What several modules here read, and a catalog to write to."""
+"""What several modules here read."""
 
 from __future__ import annotations
 

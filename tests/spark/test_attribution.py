@@ -346,13 +346,6 @@ def test_pairs_are_those_of_the_rows_with_the_lowest_hashes(spark: SparkSession,
     assert len(nodes) > 8
 
 
-@pytest.mark.slow
-def test_partitions_and_ranges_change_no_bit(spark: SparkSession, found: Found) -> None:
-    tables = attribute(corpus_of(spark, 5), parse_measures({**MEASURED, "ranking": {"ranges": 7}, "attribution": PART}))
-    for name, rows in tables.items():
-        assert sorted(map(str, rows)) == sorted(map(str, found[name])), name
-
-
 def test_scores_outside_0_to_1_have_no_losses_nor_trees_of_them(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"
@@ -411,27 +404,24 @@ def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) ->
     assert "agee" in str(caught.value)
 
 
-@pytest.mark.slow
 def test_columns_of_the_corpus_keep_their_meaning_whatever_their_names(spark: SparkSession) -> None:
-    """Score, label and slice under the names that bins and marks have on the way."""
-    names = {"s1": "bin_0", "s2": "bin_1", "target": "honest", "job": "segments", "age": "in_sets"}
-
-    def grow(corpus: DataFrame, names: Mapping[str, str]) -> list[str]:
-        nodes = biasspark.attribution_segments(
-            corpus,
+    """Scores, label and features under the names of encoded columns."""
+    names = {"s1": "feature_0", "s2": "score", "target": "draw", "job": "feature_1", "age": "label"}
+    renamed, plain = (
+        biasspark.attribution_segments(
+            corpus_of(spark).withColumnsRenamed(new),
             id="id",
-            models={"a": names["s1"], "b": names["s2"]},
-            label=names["target"],
-            slices={"elder": f"{names['age']} >= 40"},
-            numeric=[names["age"]],
-            categorical=[names["job"]],
+            models={"a": new["s1"], "b": new["s2"]},
+            label=new["target"],
+            slices={"elder": f"{new['age']} >= 40"},
+            numeric=[new["age"]],
+            categorical=[new["job"]],
             compare=[("a", "b")],
             tree=TREE,
-        )
-        return sorted(map(str, nodes.drop("rule", "predicate").collect()))
-
-    renamed = grow(corpus_of(spark).withColumnsRenamed(names), names)
-    assert renamed == grow(corpus_of(spark), {name: name for name in names}) != []
+        ).drop("rule", "predicate")
+        for new in (names, {name: name for name in names})
+    )
+    assert sorted(map(str, renamed.collect())) == sorted(map(str, plain.collect())) != []
 
 
 def test_tables_of_one_ranking_are_those_of_the_functions(spark: SparkSession, found: Found) -> None:

@@ -131,12 +131,3 @@ def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     assert plan["tables"].split(" in ")[0].split() == ["loss_by_segment,", "attribution_correlations,", "bias_runs"]
     assert "survey the features" not in out
     assert not (folder / "nowhere").exists()
-
-
-def test_the_job_needs_its_table_and_an_id(folder: Path) -> None:
-    for tables, fault in (
-        ({"corpus": {"id": None}}, "[corpus] id: "),
-        ({"attribution": None}, "[attribution]: "),
-    ):
-        done = run(folder, **tables)
-        assert (done.code, done.err.count("\n"), fault in done.err) == (2, 1, True)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -58,28 +56,6 @@ def test_pandas_gives_the_bits_of_its_file(spark: SparkSession, tmp_path: Path) 
     assert kind(metrics) == "pandas"
     assert {"Int64", "boolean", "float64"} <= set(map(str, metrics.dtypes))
     assert bits(metrics) == bits(expected)
-
-
-def test_columns_are_those_of_the_file(spark: SparkSession, tmp_path: Path) -> None:
-    rows = pa.table(
-        {
-            "category": pa.array(["a", None]).dictionary_encode(),
-            "large": pa.array(["a", None], pa.large_string()),
-            "unsigned": pa.array([2**64 - 1, None], pa.uint64()),
-            "byte": pa.array([255, None], pa.uint8()),
-            "day": pa.array([0, None], pa.date64()),
-            "local": pa.array([1, None], pa.timestamp("ms")),
-            "instant": pa.array([1, None], pa.timestamp("us", "UTC")),
-            "spent": pa.array([1, None], pa.duration("us")),
-            "values": pa.array([[1], None], pa.large_list(pa.int64())),
-            "nothing": pa.nulls(2),
-        }
-    )
-    pq.write_table(rows, tmp_path / "rows.parquet")
-    file = spark.read.parquet(str(tmp_path / "rows.parquet"))
-    with spark_rows(rows, Keywords(ASKED).measures()) as given:
-        assert given.dtypes == file.dtypes
-        assert given.collect() == file.collect()
 
 
 def test_rows_that_the_driver_sends_are_in_several_partitions(

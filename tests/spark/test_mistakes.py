@@ -25,9 +25,6 @@ WITH_IDENTITIES: dict[str, dict[str, Any]] = {
 OF_ROWS: dict[str, dict[str, Any]] = {"example_attributions": {}, "loss_by_segment": {}}
 PATHS = WITH_IDENTITIES | OF_ROWS
 """A function for each way through the code."""
-QUICKLY = {"measure", next(iter(OF_ROWS))}
-"""Those of which every peculiarity is tested quickly."""
-
 LIKE_MEASURE: dict[str, dict[str, Any]] = {
     "bias_metrics": {},
     "bias_report": {},
@@ -187,38 +184,25 @@ def test_no_function_is_silent_about_peculiar_rows(function: str, corpus: DataFr
     assert [word for word in WARNINGS[function] if not any(word in text for text in warned)] == [], warned
 
 
-NOT_SKEWED = PATHS.keys() - {"pinned_skew"}  # it needs rows in each cell
-PECULIAR_LABELS: dict[str, tuple[dict[str, Any], str, Iterable[str]]] = {
-    "a score made from the label": ({"models": ["new", "perfect", "old"]}, "model perfect: ", SCORED),
-    "a slice of one label": ({"slices": {"toxic only": "word = 'toxic'"}}, '"toxic only"', SCORED),
-    "few positives": ({"label": "rare", "label_positive": [1]}, "29 of the 120", PATHS),
-    "positives in another spelling": ({"label": "spelled"}, '"toxic"', PATHS),
-    "annotations of 0 to 100": (
-        {"identities": ["male", "male_100"]},
-        "'male_100'",
-        NOT_SKEWED & WITH_IDENTITIES.keys(),
-    ),
-    "annotations of -1": ({"identities": ["female_or_missing", "male"]}, "'female_or_missing'", WITH_IDENTITIES),
+PECULIAR_LABELS: dict[str, tuple[dict[str, Any], str]] = {
+    "a score made from the label": ({"models": ["new", "perfect", "old"]}, "model perfect: "),
+    "a slice of one label": ({"slices": {"toxic only": "word = 'toxic'"}}, '"toxic only"'),
+    "few positives": ({"label": "rare", "label_positive": [1]}, "29 of the 120"),
+    "positives in another spelling": ({"label": "spelled"}, '"toxic"'),
+    "annotations of 0 to 100": ({"identities": ["male", "male_100"]}, "'male_100'"),
+    "annotations of -1": ({"identities": ["female_or_missing", "male"]}, "'female_or_missing'"),
     "labels of 0 to 100": (
         {"label": "target_100", "label_positive": None, "label_threshold": 0.9},
         "'target_100'",
-        NOT_SKEWED,
     ),
 }
-"""What is peculiar, a word of its warning, and the functions that give it."""
+"""What is peculiar, and a word of its warning."""
 
 
-@pytest.mark.parametrize(
-    ("peculiar", "function"),
-    [
-        pytest.param(name, each, marks=() if each in QUICKLY else pytest.mark.slow)
-        for name, (*_, names) in PECULIAR_LABELS.items()
-        for each in sorted(names)
-    ],
-)
-def test_no_function_is_silent_about_labels_and_scales(peculiar: str, function: str, corpus: DataFrame) -> None:
-    asked, word, _ = PECULIAR_LABELS[peculiar]
-    faults, warned = listen(partial(call, function, corpus, asked))
+@pytest.mark.parametrize("peculiar", PECULIAR_LABELS)
+def test_labels_and_scales_are_warned_of(peculiar: str, corpus: DataFrame) -> None:
+    asked, word = PECULIAR_LABELS[peculiar]
+    faults, warned = listen(partial(call, "measure", corpus, asked))
     assert faults == ()
     assert any(word in text for text in warned), warned
 
@@ -251,22 +235,10 @@ def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: 
     assert len(warned) == 2
 
 
-@pytest.mark.spark("templates of numbers")
-@pytest.mark.parametrize(
-    ("function", "asked", "word"),
-    [
-        pytest.param("threshold_rates", {"at": [50]}, "threshold", marks=pytest.mark.slow),
-        pytest.param("template_scores", {"template": "nothing"}, "nothing", marks=pytest.mark.slow),
-        ("measure", {"identity_threshold": 50}, "no usable row"),
-    ],
-)
-def test_values_beyond_all_rows_are_warned_of(
-    function: str, asked: dict[str, Any], word: str, corpus: DataFrame
-) -> None:
-    keywords = ASKED | {"identities": ["male", "female"]} | asked
-    faults, warned = listen(lambda: getattr(biasspark, function)(corpus, **keywords))
+def test_a_template_without_a_value_is_warned_of(corpus: DataFrame) -> None:
+    faults, warned = listen(partial(call, "template_scores", corpus, {"template": "no_text"}))
     assert faults == ()
-    assert any(word in text for text in warned), warned
+    assert any("no_text" in text for text in warned), warned
 
 
 def test_metrics_without_a_value_do_not_stand_side_by_side_in_silence(corpus: DataFrame) -> None:

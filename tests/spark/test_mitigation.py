@@ -133,14 +133,6 @@ def test_what_is_added_follows_the_plan(experiment: Experiment) -> None:
     assert experiment.ask("SELECT count(*) FROM it", "corpus") == [(ROWS,)]
 
 
-def test_a_dry_run_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    done = run(tmp_path, "--dry-run")
-    assert done.code == 0, done.err
-    assert done.summary["status"] == "planned"
-    assert "imbalanced: gay 2.00%, muslim 2.00%" in done.out
-    assert list((tmp_path / "warehouse").iterdir()) == []
-
-
 def test_an_empty_plan_is_refused(spark: SparkSession) -> None:
     empty = LABEL_BALANCE.arrow_schema.empty_table()
     fault = raised_fault(InputError, generate_comments, spark, empty, Mitigation(rows=7))

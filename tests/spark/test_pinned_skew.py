@@ -17,7 +17,7 @@ from biasspark.workflows import pinned_skew as job
 from tests.fixtures.local_corpus import LocalCorpus
 from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import run as run_job
-from tests.harness.main_job import untouched, write_config
+from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask
 from tests.unit.test_pinned import make_corpus
 
@@ -118,14 +118,6 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     expected = expect(make_rows().drop(3), skew, include_subgroup=False)
     assert dict(zip(names, rows[0], strict=True)) == {name: expected[name] for name in names}
     assert ask(folder / "warehouse", "SELECT job, n_rows, n_rejected FROM bias_runs") == [("pinned_skew", N_ROWS, 1)]
-
-
-def test_the_job_refuses_an_identity_without_a_subgroup(spark: SparkSession, folder: Path) -> None:
-    """With a threshold above all annotations, both cells of the subgroup are empty."""
-    with untouched(folder / "warehouse"):
-        done = run(folder, "--set", "identities.range=[0,2]", "--set", "identities.threshold=1.5")
-    assert done.code == 3, done.err
-    assert all(name in done.err for name in ('"g"', "subgroup_negative", "subgroup_positive"))
 
 
 def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, folder: Path) -> None:

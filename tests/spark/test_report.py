@@ -363,24 +363,6 @@ def setting(path: object) -> str:
     return f"report.path={json.dumps(str(path))}"
 
 
-def test_a_page_lies_beside_tables_or_where_the_configuration_says(
-    publish: Callable[..., Done], folder: Path, tmp_path: Path
-) -> None:
-    for settings, reports in (
-        ((), folder / "warehouse" / "reports"),
-        ((setting(tmp_path / "a b%20c"),), tmp_path / "a b%20c"),
-    ):
-        done = publish(*settings)
-        assert (done.code, done.summary["written"]) == (0, [str(reports / PAGE)]), done.err
-        assert "<svg" in (reports / PAGE).read_text("utf-8")
-        assert [path for path in reports.rglob("*") if path.is_file()] == [reports / PAGE]
-
-
-def test_a_uri_of_this_machine_is_a_folder_of_it(publish: Callable[..., Done], tmp_path: Path) -> None:
-    assert publish(setting(f"file://{tmp_path}/reports/")).code == 0
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "reports" / PAGE]
-
-
 @pytest.fixture
 def mount(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[Any, str]]:
     """Return the settings and the URI of another file system, which Hadoop has not opened yet."""

@@ -27,7 +27,8 @@ from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples,
 from tests.harness.grown_trees import Sample
 from tests.harness.searched_slices import UNIT, find_slices, judge, search_samples
 from tests.oracle.attribution import Example, round_to_units, target_values
-from tests.oracle.slices import SearchedRow, search_by_force
+from tests.oracle.slices import search_by_force
+from tests.oracle.trees import GrowingRow
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d"), True)
@@ -40,9 +41,9 @@ def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
     return Feature(name, name, numeric, values, nullable=False)
 
 
-def rows_of(sample: Sample) -> list[SearchedRow]:
+def rows_of(sample: Sample) -> list[GrowingRow]:
     return [
-        SearchedRow(tuple(bins), honest, Fraction(value))
+        GrowingRow(tuple(bins), honest, Fraction(value))
         for bins, value, honest in zip(
             sample.bins.tolist(), sample.values.tolist(), sample.honest.tolist(), strict=True
         )
@@ -309,7 +310,7 @@ def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
     """Every conjunction tried, of attributions in units: sums of up to 511 of them, and of bounds, have 62 bits."""
     members = [row for row in rows if row.in_slice(part)]
     values = [round_to_units(value, 62 - 9 - 7) for value in target_values(members, "auc")]
-    searched = [SearchedRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=False)]
+    searched = [GrowingRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=False)]
     return [one.condition for one in search_by_force(searched, BLOCK_FEATURES, WANTED)]
 
 

@@ -17,7 +17,8 @@ from biasspark.tables.schemas import MODEL_SUMMARY
 from tests.fixtures.score_corpus import Scored, draw_corpus
 from tests.oracle.counts import Corpus, count_corpora
 from tests.oracle.intervals import logit_interval
-from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, delong_variance, pinned_auc
+from tests.oracle.optional_metrics import pinned_auc
+from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, delong_variance
 from tests.oracle.suite import power_mean as mean_by_numpy
 
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
@@ -46,8 +47,9 @@ def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarra
     wanted["competition_score"] = 0.25 * (overall + sum(wanted[f"{metric}_power_mean"] for metric in AUCS))
     departures = []
     for name in names:
-        known, pinned = ~np.isnan(identities[name]), pinned_auc(score, label, identities[name])
-        if not math.isnan(pinned):
+        known = ~np.isnan(identities[name])
+        pinned = pinned_auc(score, label, identities[name])["pinned_auc"]
+        if pinned is not None:
             departures.append(abs(auc_by_pairs(score[known & ~label], score[known & label]) - pinned))
     wanted["pinned_auc_equality_difference"] = sum(departures)
     return wanted
