@@ -87,8 +87,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     ----------
     table : Frame
         The result of a function of biasspark, or one run of a published table or of its view. ``bias_metrics`` is shown
-        as the color-coded table of all identities and models; of other tables, at most 1,000 rows are shown. Values of
-        two models side by side that rest on too few rows are marked ◦.
+        as the color-coded table of all identities and models; of other tables, at most 1,000 rows are shown.
     slice : str
         The slice of ``bias_metrics`` to show. Of other tables all slices are shown.
 

@@ -134,24 +134,9 @@ def _render(template: str, report: ReportData | None, **context: Any) -> str:
 
 
 def write_table_page(title: str, descriptions: Mapping[str, str], rows: Rows, note: str) -> str:
-    """Return a page with a table and a note below it, given the description of each column.
-
-    Values of two models side by side that rest on too few rows are marked.
-    """
-    sides = [f"{name}_{side}" for name in definitions.SUITE for side in ("first", "second")]
-    marked = [name for name in sides if {name, f"{name}_low", f"{name}_high"} <= descriptions.keys()]
-    weak = {
-        (number, name)
-        for number, row in enumerate(rows)
-        for name in marked
-        if row[name] is not None and cells.is_weak(row, name)
-    }
-    shown = [
-        [("◦ " if (number, name) in weak else "") + _show(row[name]) for name in descriptions]
-        for number, row in enumerate(rows)
-    ]
+    """Return a page with a table and a note below it, given the description of each column."""
+    shown = [[_show(row[name]) for name in descriptions] for row in rows]
     numeric = [all(_is_number(row[name]) for row in rows) for name in descriptions]
-    note += " ◦ marks what rests on too few rows." if weak else ""
     return _render("table.html.j2", None, title=title, heads=descriptions, rows=shown, numeric=numeric, note=note)
 
 
