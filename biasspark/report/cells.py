@@ -174,9 +174,3 @@ def describe_outside(balance: Sequence[Row]) -> str:
     low, high = min(row["length_low"] for row in buckets), max(row["length_high"] for row in buckets)
     are = "is" if n_outside == 1 else "are"
     return f"{n_outside:,} of {whole:,} rows {are} in no bucket: below {low:,}, above {high:,}, or unknown."
-
-
-def lacks_by_length(row: Row, goal: float | None) -> bool:
-    """Return whether an identity lacks negatives at some lengths though its share of positives is at most the goal."""
-    rate = row["positive_rate"]
-    return bool(row["n_negatives_to_add"]) and rate is not None and goal is not None and rate <= goal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
 from biasspark.report.attributions import SEGMENT_COLORS, describe_zero, pick_ends, subtract_overall
-from biasspark.report.cells import Row, describe_outside, lacks_by_length
+from biasspark.report.cells import Row, describe_outside
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
 from biasspark.tables import schemas
@@ -41,7 +40,7 @@ def show_worst_identities(metrics: pa.Table) -> str:
     The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
     with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
     `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. So
-    are those whose counts are suppressed. A line below the table counts them. The bias is never cut.
+    are those whose counts are suppressed. A line below the table counts these rows. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed")).to_pylist()
@@ -61,9 +60,10 @@ def show_worst_identities(metrics: pa.Table) -> str:
         of_models = " of each model" if len(by_model) > 1 else ""
         lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
         lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
-    is_suppressed = any(row["n_rows"] is None for row in singles)
-    left_out = _describe_left_out([(row["identity"], auc.weakness > 0) for row, auc in lowest], is_suppressed)
-    return "\n".join(filter(None, [*lines, left_out]))
+    if n_left_out := sum(auc.weakness > 0 for _, auc in lowest):
+        what = f"{n_left_out:,} of {format_count(len(lowest), 'row')} of {schemas.BIAS_METRICS.name} without pairs"
+        lines.append(f"left out for under {MIN_ROWS} rows, suppressed counts or no interval: {what}")
+    return "\n".join(lines)
 
 
 def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
@@ -82,14 +82,8 @@ def show_balance(balance: pa.Table) -> str:
     counts = balance.to_pylist()
     rows = [row for row in counts if row["bucket"] == EVERY_LENGTH and row["identity"] != OVERALL]
     rows.sort(key=lambda row: (-(row["n_negatives_to_add"] or 0), row["identity"]))
-    shown = [
-        {**row, "by_length": "by length" if lacks_by_length(row, row["overall_positive_rate"]) else ""}
-        for row in rows[:MAX_SHOWN]
-    ]
-    columns = (*_BALANCE, "by_length") if any(row["by_length"] for row in shown) else _BALANCE
-    lines = ["identities by the negatives that would balance them, most first:", format_table(shown, columns)]
-    lines += ["by length: too few negatives at some lengths only"] if columns != _BALANCE else []
-    return "\n".join(filter(None, [*lines, describe_outside(counts)]))
+    title = "identities by the negatives that would balance them at every length, most first:"
+    return "\n".join(filter(None, [title, format_table(rows[:MAX_SHOWN], _BALANCE), describe_outside(counts)]))
 
 
 def show_changes(comparisons: pa.Table) -> str:
@@ -134,19 +128,6 @@ def show_skew(skewed: pa.Table) -> str:
     changes = [next(_skew_changes(row)) for row in stays[:MAX_SKEWED]]
     columns = ("model", "slice", "identity", "metric", "before", "after", "change")
     return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
-
-
-def _describe_left_out(identities: Sequence[tuple[str, bool]], is_suppressed: bool) -> str:
-    """Return a line on the identities that are left out, everywhere or in some models and slices."""
-    n_all, n_left_out = Counter(name for name, _ in identities), Counter(name for name, is_out in identities if is_out)
-    n_everywhere = sum(n == n_all[name] for name, n in n_left_out.items())
-    n_elsewhere = len(n_left_out) - n_everywhere
-    of_all = f"of {format_count(len(n_all), 'identity', 'identities')}"
-    parts = [f"{n_everywhere:,} {of_all}"] if n_everywhere else []
-    if n_elsewhere:
-        parts.append(f"{n_elsewhere:,} {'more' if parts else of_all} for some models or slices")
-    why = f"under {MIN_ROWS} rows{', suppressed counts' * is_suppressed} or no interval"
-    return f"left out for {why}: {', '.join(parts)}" if parts else ""
 
 
 def _show_verdicts(rows: Sequence[Row]) -> str:

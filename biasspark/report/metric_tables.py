@@ -333,8 +333,6 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
     if ends is None:
         return TableCell(text=DASH, note=describe_reason(row["reason"])) if row["reason"] else _NO_ROWS
     n_added = f"+{cells.show_count(row[added])}" if row[added] else ""
-    if added == "n_negatives_to_add" and cells.lacks_by_length(row, goal):
-        n_added += " by length"  # some lengths lack negatives though the share over all lengths is below the goal
     counts = f"{cells.show_count(row['n_positive'])} of {cells.show_count(row['n_rows'])}"
     may_be_goal = goal is not None and cells.is_imprecise(*ends) and ends[0] <= goal <= ends[1]
     return TableCell(

@@ -148,20 +148,6 @@ def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None
     assert weak == {"few", "fewer", "more"}  # of fewer than ten rows, or wide and around the 9% of all rows
 
 
-def test_negatives_that_an_identity_below_the_average_lacks_are_explained(report: ReportData) -> None:
-    rows = [
-        {"identity": name, "bucket": bucket, "length_low": low, "reason": None, "n_rows": 100, "n_positive": n}
-        | {"positive_rate": n / 100, "n_negatives_to_add": to_add}
-        for name, bucket, low, n, to_add in (
-            *(("(overall)", "20-59", 20, 10, 0), ("(overall)", "(all)", None, 20, 0)),
-            *(("g", "20-59", 20, 17, 67), ("g", "(all)", None, 9, 67)),
-        )
-    ]
-    balance = list_balance(with_rows(report, label_balance=rows))
-    assert balance is not None
-    assert [cell.interval for cell in balance.rows["g"]] == ["+67", "+67 by length"]
-
-
 def test_the_best_model_of_a_line_is_marked(report: ReportData) -> None:
     rows = {column: [one.best for one in row] for column, row in summarize_models(report).items()}
     assert rows["bpsn_auc_min"] == [False, True]
