@@ -73,11 +73,6 @@ _TITLES: Mapping[str, str] = {
     "auc_crosses.auc": "AUC of a cross",
     "loss_by_segment.auc": "AUC of a segment",
     "named_pairs.auc": "AUC of a named pair",
-    "pinned_skew.pinned_auc_skewed": "Pinned AUC after rows are dropped",
-    "pinned_skew.cell": "Cell that loses rows",
-    "attribution_correlations.attribution": "Attribution that is correlated",
-    "attribution_correlations.loss": "Loss that is correlated",
-    "attribution_correlations.pearson": "Correlation of attribution and loss",
 }
 """Titles of columns, of any table or of one. The title of any other column is its name."""
 
@@ -125,7 +120,7 @@ _DEFINED = {
     ),
     "model_comparisons": ("value", "baseline_value", "difference", "p_adjusted", "verdict", "n_low", "n_high"),
     "score_histograms": ("n_rows",),
-    "threshold_rates": ("threshold", *RATES, "fpr_gap", *DECISIONS),
+    "threshold_rates": ("threshold", *RATES, *RATE_GAPS, *DECISIONS),
     "threshold_summary": ("fpr", "fnr", "false_positive_equality_difference", "false_negative_equality_difference"),
     "auc_crosses": ("auc", "headroom_pairs", "headroom_share", "n_pairs"),
     "attribution_segments": (
@@ -145,14 +140,9 @@ _DEFINED = {
 }
 
 
-def list_definitions(
-    tables: Collection[str] = tuple(_DEFINED), gate_metrics: Collection[str] = ()
-) -> dict[str, list[Definition]]:
-    """Return by table the definitions of the columns that a report shows, and of gaps of rates that the gate checks."""
-    shown = {table: columns for table, columns in _DEFINED.items() if table in tables}
-    if rates := [*shown.get("threshold_rates", ()), *(gap for gap in RATE_GAPS if gap in gate_metrics)]:
-        shown["threshold_rates"] = tuple(dict.fromkeys(rates))
-    return {table: [define(table, column) for column in columns] for table, columns in shown.items()}
+def list_definitions(tables: Collection[str] = tuple(_DEFINED)) -> dict[str, list[Definition]]:
+    """Return by table the definitions of the columns that a report shows."""
+    return {name: [define(name, column) for column in columns] for name, columns in _DEFINED.items() if name in tables}
 
 
 def describe_bias(row: Mapping[str, Any], side: str = "") -> str:

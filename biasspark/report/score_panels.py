@@ -24,6 +24,8 @@ WIDTH, HEIGHT, GAP = 200, 100, 12
 Bins = Sequence[int]
 Cells = Mapping[str, Bins]
 """The rows in each bin by cell, from the lowest scores to the highest."""
+RateCurve = Sequence[Sequence[float]]
+"""The shares of a background cell and of a subgroup cell at or above each bin edge, from the highest edge down."""
 
 
 class Scale(NamedTuple):
@@ -50,13 +52,6 @@ class PanelKey(NamedTuple):
     slice: str
     identity: str
     model: str
-
-
-class RateCurve(NamedTuple):
-    """The shares of a background cell and of a subgroup cell at or above each bin edge, from the highest edge down."""
-
-    background: Sequence[float]
-    subgroup: Sequence[float]
 
 
 def read_histograms(rows: Rows) -> tuple[dict[str, Scale], dict[PanelKey, Cells]]:
@@ -94,31 +89,18 @@ def trace_rates(cells: Cells, label: str) -> RateCurve | None:
         if not total:
             return None
         rates.append([0.0, *(n / total for n in accumulate(reversed(counts)))])
-    return RateCurve(*rates)
+    return rates
 
 
 # ---- small charts as SVG paths: with many of them, the axes of a chart library would be most of the page
 
 
 def draw_cell(cells: Cells, side: str, label: str) -> str:
-    """Return the outline of a cell, scaled to its peak: the background in the upper half, the subgroup in the lower."""
-    baseline = HEIGHT if side == "background" else 2 * HEIGHT + GAP
-    return draw_steps(cells.get(f"{side}_{label}", ()), baseline)
+    """Return the outline of a cell, scaled to its peak: the background in the upper half, the subgroup in the lower.
 
-
-def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
-    """Merge adjacent bins until at most n are left."""
-    step = -(-len(counts) // n) or 1
-    return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
-
-
-def bar_edges(n_bins: int, n: int = MAX_BARS) -> list[float]:
-    """Return the edges of the bars of `sum_bins`, from 0 to 1. The last bar may be narrower."""
-    return [start / n_bins for start in (*range(0, n_bins, -(-n_bins // n)), n_bins)]
-
-
-def draw_steps(counts: Bins, baseline: int) -> str:
-    """Return the outline of merged bins on a baseline, the highest filling a half; empty without rows."""
+    Empty without rows.
+    """
+    counts, baseline = cells.get(f"{side}_{label}", ()), HEIGHT if side == "background" else 2 * HEIGHT + GAP
     bars = sum_bins(counts)
     peak = max(bars, default=0)
     if not peak:
@@ -131,6 +113,17 @@ def draw_steps(counts: Bins, baseline: int) -> str:
         path += f"v{height - top}h{right - left}"
         height, left = top, right
     return f"{path}V{baseline}z"
+
+
+def sum_bins(counts: Bins, n: int = MAX_BARS) -> list[int]:
+    """Merge adjacent bins until at most n are left."""
+    step = -(-len(counts) // n) or 1
+    return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
+
+
+def bar_edges(n_bins: int, n: int = MAX_BARS) -> list[float]:
+    """Return the edges of the bars of `sum_bins`, from 0 to 1. The last bar may be narrower."""
+    return [start / n_bins for start in (*range(0, n_bins, -(-n_bins // n)), n_bins)]
 
 
 # ---- figures
@@ -243,7 +236,7 @@ def _area_cell(curve: RateCurve | None) -> TableCell:
     """Return the area between a binned curve and the diagonal, as a cell without an interval."""
     if curve is None:
         return TableCell(text=DASH)
-    steps = zip(pairwise(curve.background), pairwise(curve.subgroup), strict=True)
+    steps = zip(*map(pairwise, curve), strict=True)
     area = sum((x1 - x0) * (y1 + y0) / 2 for (x0, x1), (y0, y1) in steps) - 0.5
     return TableCell(text=f"≈ {show_number(area, 2, signed=True)}", value=area)
 
@@ -251,7 +244,7 @@ def _area_cell(curve: RateCurve | None) -> TableCell:
 def _draw_curve(axes: Axes, curve: RateCurve | None, gap: TableCell, color: str) -> None:
     axes.plot([0, 1], [0, 1], color=panels.SOFT, linewidth=1, dashes=(3, 3))
     if curve is not None:
-        across, up = curve.background, curve.subgroup
+        across, up = curve
         axes.fill_between(across, across, up, color=color, alpha=0.22, linewidth=0)
         axes.plot(across, up, color=color, linewidth=1.8)
     below = gap.value is not None and gap.value < 0

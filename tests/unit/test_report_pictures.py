@@ -29,7 +29,7 @@ from biasspark.report.charts import choose_curves, draw_intervals, draw_pinned, 
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.page import write_page
 from biasspark.report.report_data import ReportData, choose_thresholds, merge_bins
-from biasspark.report.score_panels import PanelKey, Scale, draw_cell, draw_steps, read_histograms, sum_bins, trace_rates
+from biasspark.report.score_panels import PanelKey, Scale, draw_cell, read_histograms, sum_bins, trace_rates
 from tests.fixtures.made_up_report import (
     EMPTY,
     MODELS,
@@ -134,8 +134,8 @@ def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
     assert {cell: sum(counts) for cell, counts in cells.items()}["background_negative"] == 120
     curve = trace_rates(cells, "negative")
     assert curve is not None
-    assert (curve.background[0], curve.subgroup[0], curve.background[-1], curve.subgroup[-1]) == (0, 0, 1, 1)
-    across, up = np.asarray(curve.background), np.asarray(curve.subgroup)
+    across, up = map(np.asarray, curve)
+    assert (across[0], up[0], across[-1], up[-1]) == (0, 0, 1, 1)
     area = np.diff(across) @ (up[1:] + up[:-1]) / 2
     (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
     assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
@@ -192,11 +192,13 @@ def test_of_many_thresholds_three_are_shown() -> None:
 
 
 def test_outlines_reach_as_high_as_their_peak() -> None:
-    assert draw_steps([1, 2], 100) == "M0 100v-50h100v-50h100V100z"
-    assert draw_steps([0, 3, 3, 1], 100) == "M0 100v0h50v-100h100v67h50V100z"
-    assert draw_steps([0, 0], 100) == ""
-    last_of_27 = {"background_positive": [0] * 26 + [5]}
-    assert draw_cell(last_of_27, "background", "positive") == "M0 100v0h193v-100h7V100z"
+    def draw(*counts: int) -> str:
+        return draw_cell({"background_positive": counts}, "background", "positive")
+
+    assert draw(1, 2) == "M0 100v-50h100v-50h100V100z"
+    assert draw(0, 3, 3, 1) == "M0 100v0h50v-100h100v67h50V100z"
+    assert draw(0, 0) == ""
+    assert draw(*[0] * 26, 5) == "M0 100v0h193v-100h7V100z"
     assert sum_bins(range(1, 8), 3) == [6, 15, 7]
 
 
