@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 
 from biasspark.api.keywords import Keywords, check_whole
 from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
-from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS
+from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.errors import InputError
 from biasspark.report.attributions import list_heat_maps, list_pair_trees, list_segment_trees
 from biasspark.report.boxes import Grid, draw_heat_maps, draw_trees
 from biasspark.report.cells import is_weak, show_count
 from biasspark.report.definitions import SUITE
 from biasspark.report.metric_panels import draw_intervals, draw_pinned
-from biasspark.report.metric_tables import tabulate_balance
+from biasspark.report.metric_tables import PINNED_WEIGHTS, is_pinned_weak, tabulate_balance
 from biasspark.report.panels import notebook_style, short_name
 from biasspark.report.report_data import SUITE_COLUMNS, Rows, check_unique, group_rows, keep, order_worst_first
 from biasspark.report.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
@@ -185,7 +185,7 @@ def intervals(
         raise rows.error("no metric has a value: rows of a label are missing, too few or withheld. Give others.")
     parts = {heading: part for heading, part in parts.items() if heading not in empty}
     drawn = [row for _, rows_of_part in parts.values() for row in rows_of_part]
-    has_weak = any(is_weak(row, metric) for row, metric in product(drawn, SUITE))
+    has_weak = any(row[metric] is not None and is_weak(row, metric) for row, metric in product(drawn, SUITE))
     notes = [_WEAK if has_weak else "", _note_limit(len({row["identity"] for row in drawn}), len(known))]
     notes += [f"No metric has a value: {', '.join(map(show_visibly, empty))}."] if empty else []
     with notebook_style():
@@ -211,8 +211,8 @@ def pinned_auc(
     pinned : Frame or MeasuredCorpus
         The result of `biasspark.pinned_auc`. Raises `InputError` if no row has a value.
     metrics : Frame, optional
-        The result of `biasspark.bias_metrics` for the same rows: identities of which an AUC rests on too few rows are
-        pale, and those with the lowest AUC come first. Not needed for a measured corpus.
+        The result of `biasspark.bias_metrics` for the same rows: points are pale if an AUC of which they are the
+        mean rests on too few rows, and identities with the lowest AUC come first. Not needed for a measured corpus.
     identities, models : str or list of str, optional
         The names to draw, in this order. By default all models, and ``most`` of the identities.
     slice : str, optional
@@ -229,19 +229,17 @@ def pinned_auc(
     --------
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
-    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc")
+    needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc", *PINNED_WEIGHTS.values())
     rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()", most).without_pairs(identities)
     slice, rows, (chosen, order) = rows.one_slice(slice, models=models, identities=identities)
-    suite = rows.suite_of(pinned, metrics)
-    weak = set()
-    if suite is not None:
-        suite_rows = keep(suite, slice=[slice]).to_pylist()
-        weak = {
-            (row["identity"], row["model"]) for row in suite_rows if any(is_weak(row, name) for name in SUMMARIZED_AUCS)
-        }
+    suite = rows.suite_of(pinned, metrics, "background_auc", "background_auc_low", "background_auc_high")
+    suite_rows = [] if suite is None else keep(suite, slice=[slice]).to_pylist()
+    if identities is None:
         worst = {identity: number for number, identity in enumerate(order_worst_first(suite_rows))}
-        order = order if identities is not None else sorted(order, key=lambda name: worst.get(name, len(worst)))
+        order.sort(key=lambda name: worst.get(name, len(worst)))
     drawn = [row for row in rows.keep(model=chosen, identity=order) if row["pinned_auc"] is not None]
+    by_key = {(row["identity"], row["model"]): row for row in suite_rows}
+    weak = {key for row in drawn if is_pinned_weak(row, by_key.get(key := (row["identity"], row["model"]), {}))}
     defined = {row["identity"] for row in drawn}
     names = [identity for identity in order if identity in defined]
     shown, n_undefined = names if identities is not None else names[:most], len(order) - len(names)
@@ -493,11 +491,11 @@ class _Rows(NamedTuple):
         """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
         return (self if identities is not None else self.filter(~pc.field("crossed"))).of_identities()
 
-    def suite_of(self, given: Frame, metrics: Frame | None = None) -> pa.Table | None:
-        """Return the given metrics, or those of a measured corpus."""
+    def suite_of(self, given: Frame, metrics: Frame | None = None, *more: str) -> pa.Table | None:
+        """Return the given metrics, or those of a measured corpus, with some more columns."""
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
-        source = given if metrics is None and has_metrics else metrics
-        return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, _METRICS, self.caller).table
+        source, needed = given if metrics is None and has_metrics else metrics, (*_METRICS, *more)
+        return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, needed, self.caller).table
 
 
 def _frame_of(given: Frame, table: Table, caller: str) -> Frame:

@@ -323,6 +323,9 @@ def tabulate_balance(
         title += f" by the length of {show_visibly(text)} in characters" if text else f" by {length}"
     return BalanceTable(titles, table, title, cells.describe_outside(rows))
 
+PINNED_WEIGHTS = {name: name.replace("_auc", "_weight") for name in PINNED_TERMS}
+"""The AUCs of which pinned AUC is the mean, and the columns of their weights."""
+
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
     """Return a share of positives. It is weak if its interval is wide and includes the goal, the share of all rows.
@@ -360,18 +363,24 @@ def list_pinned(report: ReportData) -> list[Row]:
     for row in sorted(rows, key=lambda row: (order[row["identity"]], row["model"])):
         suite_row = suite.get((row["model"], row["identity"]), {})
         parts = []
-        for name in PINNED_TERMS:
-            weight = row[name.replace("_auc", "_weight")]
+        for name, column in PINNED_WEIGHTS.items():
+            weight = row[column]
             auc = replace(cells.metric_cell(suite_row, name), color="") if weight else TableCell(text=DASH)
             parts.append((auc, cells.show_number(weight, 2) if weight else ""))
         cell = TableCell(
             text=cells.show_number(row["pinned_auc"]),
             value=row["pinned_auc"],
             note=describe_reason(row["reason"]) if row["reason"] else "",
-            weak=row["pinned_auc"] is None or any(part.weak for part, _ in parts),
+            weak=is_pinned_weak(row, suite_row),
         )
         pinned.append({**row, "suite": suite_row, "cell": cell, "parts": parts})
     return pinned
+
+
+def is_pinned_weak(row: Row, suite_row: Row) -> bool:
+    """Return whether a pinned AUC has no value, or an AUC of which it is the mean rests on too few rows."""
+    weighted = [name for name, column in PINNED_WEIGHTS.items() if row[column]]
+    return row["pinned_auc"] is None or any(cells.is_weak(suite_row, name) for name in weighted if suite_row)
 
 
 MAX_SKEWED = 20

@@ -190,18 +190,28 @@ def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     assert (0, row["pinned_auc"]) in drawn
     assert any("1 identity has no" in text for text in texts(figure))
     assert any(line.get_alpha() == 0.4 for line in axes.lines)
-    sure = {f"{name}{end}": 0.9 for name in SUITE for end in ("", "_low", "_high")}
-    suite = pa.concat_tables(
-        [
-            table("bias_metrics", **sure).filter(pc.field("identity") != "black"),
-            table("bias_metrics", bpsn_auc_low=None).filter(pc.field("identity") == "black"),
-        ]
-    )
-    for identity, is_pale in (("gay", False), ("black", True)):
-        written = texts(plot.pinned_auc(table("pinned_auc"), suite, identities=identity))
-        assert any(text.startswith("Pale") for text in written) == is_pale
     with pytest.raises(InputError, match="no identity"):
         plot.pinned_auc(table("pinned_auc", pinned_auc=None))
+
+
+SURE = {f"{name}{end}": 0.9 for name in ("background_auc", *SUITE) for end in ("", "_low", "_high")}
+
+
+@pytest.mark.parametrize(
+    ("suite", "weights", "is_pale"),
+    [({}, {}, False), ({"background_auc_low": None}, {}, True), ({"bpsn_auc_low": None}, {"bpsn_weight": 0.0}, False)],
+)
+def test_a_pinned_auc_is_pale_if_a_weighted_auc_rests_on_too_few_rows(
+    suite: dict[str, Any], weights: dict[str, Any], is_pale: bool
+) -> None:
+    figure = plot.pinned_auc(table("pinned_auc", **weights), table("bias_metrics", **SURE | suite))
+    assert any(text.startswith("Pale") for text in texts(figure)) == is_pale
+
+
+def test_what_has_no_value_is_not_called_pale() -> None:
+    bpsn = dict.fromkeys(("bpsn_auc", "bpsn_auc_low", "bpsn_auc_high"))
+    written = [texts(plot.intervals(table("bias_metrics", **SURE | row))) for row in (bpsn, {"bpsn_auc_low": None})]
+    assert [any(text.startswith("Pale") for text in of_figure) for of_figure in written] == [False, True]
 
 
 def test_crosses_have_a_number_in_each_cell_and_the_colors_of_the_report() -> None:

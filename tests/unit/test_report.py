@@ -409,6 +409,13 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert len([line for line in tables if "▲" not in line]) == 13
 
 
+def test_every_table_of_the_model_card_has_the_counts_of_its_model(report: ReportData) -> None:
+    rows = [row | {"n_subgroup_positive": MODELS.index(row["model"]) + 1234} for row in report.rows("bias_metrics")]
+    card = write_model_card(with_rows(report, bias_metrics=rows))
+    tables = card.partition("#### Every identity")[2].partition("####")[0].split("| Bias |")[1:]
+    assert [("1,234" in table, "1,235" in table) for table in tables] == [(True, False), (False, True)]
+
+
 def test_a_table_of_the_model_card_is_one_in_markdown(report: ReportData) -> None:
     """The second line has the alignment of each column, with nothing escaped, and all lines have as many cells."""
     blocks = re.findall(r"^\|(?:.*\n\|)*.*", write_model_card(report), flags=re.MULTILINE)
