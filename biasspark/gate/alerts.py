@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.arrays import Floats, euclidean_norm
-from biasspark.columns import FAIL, INSUFFICIENT, OVERALL, OVERALL_METRIC, PASS, RATE_GAPS, SUITE_GAPS
+from biasspark.columns import FAIL, INSUFFICIENT, OUTCOMES, OVERALL, OVERALL_METRIC, PASS, RATE_GAPS, SUITE_GAPS
 from biasspark.comparison import differences
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
@@ -492,6 +492,18 @@ def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
         columns |= {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
         rows.append(vars(alert) | columns)
     return table_of_rows(table, rows)
+
+
+def alert_order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sort key of rows of ``bias_alerts`` or ``comparison_alerts``: outcome, adjusted p-value, and rule.
+
+    Of equal ones, the alert on "the worst identity" comes first, then the value or change farthest beyond its bound.
+    """
+    p, size = alert["p_violation_adjusted"], alert.get("change")
+    size = alert["value"] if size is None else size
+    distance = abs(abs(size or 0.0) - abs(alert["bound"]))
+    last = distance if alert["outcome"] == PASS else -distance
+    return OUTCOMES.index(alert["outcome"]), p is None, p or 0.0, alert["rule"], alert["value"] is not None, last
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:

@@ -76,7 +76,7 @@ def build_gate_summary(report: ReportData) -> GateSummary:
     for (model, outcome), n in (counted for name in report_data.ALERTS for counted in report.count(name).items()):
         by_model.setdefault(model, Counter())[outcome] += n
     counts = sum(by_model.values(), Counter[str]())
-    outcome = report_data.worst_outcome(alerts) or NO_GATE
+    outcome = alerts[0]["outcome"] if alerts else NO_GATE
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
     titles = {
         columns.FAIL: f"The gate failed: {n:,} {of_all}",

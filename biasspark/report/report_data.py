@@ -7,18 +7,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from itertools import product
-from operator import itemgetter
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biasspark.columns import ALL_ROWS, OUTCOMES, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
+from biasspark.columns import ALL_ROWS, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
 from biasspark.config import diff_config, list_differences
 from biasspark.errors import InputError
-from biasspark.report.cells import Row, goodness, is_weak
+from biasspark.gate.alerts import alert_order
+from biasspark.report.cells import Row, is_weak
 from biasspark.report.definitions import SUITE
 from biasspark.tables.runs import read_config
 from biasspark.tables.schemas import LOSS_BY_SEGMENT, TABLES, tables_of
@@ -164,12 +163,8 @@ class ReportData:
         return Counter(self.counts.get(table, counted))
 
     def alerts(self) -> list[Row]:
-        """Return the alerts of the gate, also those on comparisons of models, by outcome and size of the violation.
-
-        The alert on "the worst identity" comes before the alert on that identity.
-        """
-        alerts = (row for name in ALERTS for row in self.rows(name))
-        return sorted(alerts, key=lambda row: (*_severity(row), row["rule"], row["value"] is not None))
+        """Return the alerts of the gate, also those on comparisons of models, in their order."""
+        return sorted((row for name in ALERTS for row in self.rows(name)), key=alert_order)
 
     def models(self) -> list[str]:
         """Return the names of the models."""
@@ -224,11 +219,6 @@ def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list
     return groups
 
 
-def _severity(alert: Row) -> tuple[int, bool, float]:
-    excess = alert["excess"]
-    return OUTCOMES.index(alert["outcome"]), excess is None, -(excess or 0.0)
-
-
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities in rows of ``bias_metrics``, sorted by `find_lowest` of any model, then by name."""
     groups = group_rows(metrics, "identity")
@@ -249,11 +239,6 @@ def find_lowest(row: Row) -> Lowest:
         if row[name] is not None
     )
     return min(aucs, default=Lowest(3, 0.0, ""))
-
-
-def worst_outcome(alerts: Rows) -> str | None:
-    """Return the worst outcome of alerts; None without alerts."""
-    return min((row["outcome"] for row in alerts), key=OUTCOMES.index, default=None)
 
 
 def choose_thresholds(rows: Rows) -> list[float]:
@@ -301,8 +286,7 @@ def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> d
     left out.
 
     Some entries are derived: ``hidden_slices``; ``crossed_pairs``, the worst pairs of each model, as rows of
-    ``bias_metrics``; ``template_means`` (`mean_over_templates`); the numbers of identities in sums (`count_parts`); the
-    ``excess`` of alerts (`alert_excess`).
+    ``bias_metrics``; ``template_means`` (`mean_over_templates`); the numbers of identities in sums (`count_parts`).
     """
     tables: dict[str, Rows] = {}
     slices, shown, pictured = [ALL_ROWS], list[str](), list[str]()
@@ -319,7 +303,7 @@ def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> d
             skewed = {*shown, *all_rows["skewed_identity"].to_pylist()} - {None}
             tables[name] = (keep(all_rows, identity=skewed) if shown else all_rows).to_pylist()
         elif name in ALERTS:
-            tables[name] = worst_alerts(table.to_pylist())
+            tables[name] = sorted(table.to_pylist(), key=alert_order)[:MAX_ALERTS]
         elif name in _WHOLE:
             tables[name] = all_rows.to_pylist()
         elif name == "model_comparisons":
@@ -419,39 +403,6 @@ def count_parts(totals: Rows, rows: Rows, key: Sequence[str], sums: Mapping[str,
             counts |= {f"{name}_n": sum(map(bool, weak)), f"{name}_weak": sum(map(any, weak))}
         counted.append(total | counts)
     return counted
-
-
-def worst_alerts(alerts: Rows) -> Rows:
-    """Return the worst alerts, each with its ``excess``; one on "the worst identity" gets the largest of its rule."""
-
-    def rule_of(row: Row) -> tuple[Any, ...]:
-        return row["rule"], row["model"], row["slice"], row.get("baseline_model")
-
-    rows = [{**row, "excess": alert_excess(row)} for row in alerts]
-    ascending = sorted((row for row in rows if row["excess"] is not None), key=itemgetter("excess"))
-    largest = {rule_of(row): row["excess"] for row in ascending}
-    for row in rows:
-        if row["excess"] is None and row["identity"] == OVERALL:
-            row["excess"] = largest.get(rule_of(row))
-    rows.sort(key=lambda row: (*_severity(row), *(row[name] for name in ("rule", "model", "slice", "identity"))))
-    return rows[:MAX_ALERTS]
-
-
-def alert_excess(alert: Row) -> float | None:
-    """Return how far the interval of an alert's value, or of its change, lies beyond the bound.
-
-    Negative if the interval includes the bound or lies within it. None without an interval.
-    """
-    bound = alert["bound"]
-    low, high, fall, rise = (alert.get(f"{what}_{end}") for what in ("value", "change") for end in ("low", "high"))
-    excess: dict[str, float | None] = {
-        "min": None if high is None else bound - high,
-        "max": None if low is None else low - bound,
-        "max_abs": None if low is None or high is None else max(low, -high) - bound,
-        "max_drop": None if rise is None else -rise - bound,
-        "max_rise": None if fall is None else fall - bound,
-    }
-    return excess.get(alert["bound_kind"])
 
 
 _LARGEST_SCORE = 1e300

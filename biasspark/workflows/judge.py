@@ -62,15 +62,7 @@ class Verdict:
         """Format the number of alerts by outcome, a line per violation, the worst first, and undecided ones by rule."""
         if self.alerts is None or self.outcome is None:
             return ""
-        rows = sorted(
-            self.alerts.to_pylist(),
-            key=lambda row: (
-                OUTCOMES.index(row["outcome"]),
-                row["p_violation_adjusted"] is None,
-                row["p_violation_adjusted"] or 0.0,
-                *(row[name] for name in ("rule", MODEL, SLICE, IDENTITY)),
-            ),
-        )
+        rows = sorted(self.alerts.to_pylist(), key=alerts.alert_order)
         counts = Counter(row["outcome"] for row in rows)
         violations = [row for row in rows if row["decided"] and row["outcome"] in (FAIL, WARN)]
         lines = [f"gate: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}"]

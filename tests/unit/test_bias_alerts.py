@@ -10,10 +10,11 @@ import pytest
 from scipy.optimize import brentq
 
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Baselines, bias_alerts, choose_latest, measure_rules, pair_runs
+from biasspark.gate.alerts import Baselines, alert_order, bias_alerts, choose_latest, measure_rules, pair_runs
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_ALERTS, THRESHOLD_RATES, U_STATISTICS, Table
+from tests.fixtures.made_up_report import alert
 from tests.fixtures.score_corpus import draw_corpus
 from tests.oracle.counts import count_corpora, count_pair
 from tests.oracle.intervals import newcombe_gap
@@ -192,3 +193,14 @@ def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(statisti
     ends = newcombe_gap((30, 60), (15, 60))
     assert (loud["change_low"], loud["change_high"]) == pytest.approx(ends, abs=1e-12)
     assert loud["p_violation"] == pytest.approx(1 - p_value((30, 60), (15, 60), 0.1), rel=1e-6)
+
+
+def test_alerts_are_sorted_by_outcome_p_value_and_distance_from_the_bound() -> None:
+    best_first = [
+        *(alert("pass", p_violation_adjusted=1.0, value=value) for value in (0.9, 0.81)),
+        alert("fail", p_violation_adjusted=None, value=None),
+        *(alert("fail", change=change, bound=0.1) for change in (-0.2, -0.3)),
+        *(alert("fail", p_violation_adjusted=0.0, value=value) for value in (0.7, 0.5)),
+        alert("fail", p_violation_adjusted=0.0, value=None, identity="(overall)"),
+    ]
+    assert sorted(best_first, key=alert_order) == best_first[::-1]

@@ -14,14 +14,11 @@ from biasspark.report.baseline_comparison import compare_with_baselines
 from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.report_data import (
     ReportData,
-    alert_excess,
     count_rows,
     filter_tables,
     list_identities,
     mean_over_templates,
     merge_bins,
-    past_run,
-    worst_alerts,
 )
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, TABLES
 from tests.fixtures.made_up_report import (
@@ -70,9 +67,7 @@ def run_tables() -> dict[str, pa.Table]:
     rows = {
         "bias_metrics": list(many_metrics({row["model"]: dict(row) for row in tables["bias_metrics"]})),
         "model_summary": tables["model_summary"],
-        "bias_alerts": [
-            alert("fail", identity=name, value_high=0.77 - number / 1000) for number, name in enumerate(NAMES)
-        ],
+        "bias_alerts": [alert("fail", identity=name, value=0.77 - number / 1000) for number, name in enumerate(NAMES)],
         "comparison_alerts": [comparison_alert("pass", identity=name) for name in NAMES],
         "model_comparisons": compared,
         "template_scores": scores,
@@ -133,25 +128,6 @@ def test_scores_whose_differences_pass_the_largest_double_have_no_mean_over_temp
         for identity, score in (("(overall)", -highest), ("a", highest), ("b", 0.0))
     ]
     assert mean_over_templates(rows) == []
-
-
-ENDS = {"value_low": -0.3, "value_high": -0.1, "change_low": 0.02, "change_high": 0.1}
-
-
-@pytest.mark.parametrize(
-    ("kind", "bound", "excess"),
-    [("min", 0.0, 0.1), ("max", -0.5, 0.2), ("max_abs", 0.05, 0.05), ("max_drop", 0.2, -0.3), ("max_rise", 0.0, 0.02)],
-)
-def test_a_violation_is_as_large_as_the_interval_lies_beyond_its_bound(kind: str, bound: float, excess: float) -> None:
-    assert alert_excess({"bound_kind": kind, "bound": bound} | ENDS) == pytest.approx(excess)
-    assert alert_excess({"bound_kind": kind, "bound": bound} | dict.fromkeys(ENDS)) is None
-
-
-def test_a_verdict_on_the_worst_identity_has_the_largest_violation_of_its_rule() -> None:
-    whole = alert("warn", identity="(overall)") | dict.fromkeys(ENDS)
-    rows = [alert("warn", identity="few") | dict.fromkeys(ENDS), whole, alert("warn"), alert("pass", value_high=0.7)]
-    worst = [(row["identity"], row["excess"]) for row in worst_alerts(rows)]
-    assert worst[:3] == [("(overall)", pytest.approx(0.1)), ("gay", pytest.approx(0.03)), ("few", None)]
 
 
 @given(counts=st.dictionaries(st.integers(0, 199), st.integers(1, 9), min_size=1), n_merged=st.integers(1, 12))

@@ -115,11 +115,13 @@ def test_a_run_without_a_baseline_says_whether_earlier_dates_have_runs(report: R
     assert "first" not in str(notes)  # a date may be measured again, or after later ones
 
 
-def test_rules_go_by_the_size_of_their_violation(report: ReportData) -> None:
-    sizes = {"floor 0": 0.01, "floor 1": -0.02, "floor 2": 0.2, "floor 3": None, "floor 4": 0.1}
-    alerts = [alert("fail", rule=rule, excess=size, model=NEW) for rule, size in sizes.items()]
-    alerts.append(alert("fail", rule="floor 2", identity="(overall)", value=None, excess=0.2, model=NEW))
-    gate = build_gate_summary(with_rows(report, bias_alerts=[*alerts, alert("pass", excess=0.9, model=NEW)]))
+def test_rules_go_by_their_adjusted_p_values(report: ReportData) -> None:
+    p_values = {"floor 0": 0.02, "floor 1": 0.03, "floor 2": 0.0, "floor 3": None, "floor 4": 0.01}
+    alerts = [alert("fail", rule=rule, p_violation_adjusted=p, model=NEW) for rule, p in p_values.items()]
+    alerts.append(alert("fail", rule="floor 2", identity="(overall)", value=None, p_violation_adjusted=0.0, model=NEW))
+    gate = build_gate_summary(
+        with_rows(report, bias_alerts=[*alerts, alert("pass", p_violation_adjusted=0.0, model=NEW)])
+    )
     assert "“floor 2”, “floor 4”, “floor 0” and 2 more" in gate.decisions[-1].sentence
     assert [(row["rule"][-1], row["value"] is None) for row in gate.broken] == [
         *(("2", True), ("2", False), ("4", False), ("0", False), ("1", False), ("3", False))
