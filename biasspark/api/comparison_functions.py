@@ -89,7 +89,7 @@ def _collect_metrics(metrics: Frame, wrong: Sequence[Fault]) -> pa.Table:
         what = f"there {'is no column' if len(missing) == 1 else 'are no columns'} {list_first(missing)}."
         fix = "Give what bias_metrics returns without narrow=True, or the table or view of published runs."
         raise (ConfigError if wrong else InputError)(Fault(("metrics",), ABSENT, what, fix), *wrong)
-    wanted = {*comparison.KEY, *comparison.NEEDED, *comparison.NAMED} & set(columns)
+    wanted = {*comparison.KEY, *comparison.NEEDED} & set(columns)
     schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
     return collect_columns(metrics, schema, "metrics")
 

@@ -26,16 +26,11 @@ _UNMEASURED = TableCell(text=DASH, note="not measured for this model")
 
 
 class SummaryCell(NamedTuple):
-    """A number of a model, and for a worst value its identity.
-
-    If the worst value of all identities rests on too few rows, it is in ``weak_worst``, and ``cell`` has the worst
-    value that rests on enough.
-    """
+    """A number of a model, and for a worst value its identity."""
 
     cell: TableCell
     identity: str = ""
     best: bool = False
-    weak_worst: SummaryCell | None = None
 
 
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
@@ -52,24 +47,15 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
 def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
     summary: Row = report.summaries(slice_name).get(model) or {}
     identity = summary.get(f"{report_data.WORST[name]}_identity") or ""
-    worst = SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
-    rows = report.rows("bias_metrics", slice=slice_name, model=model)
-    precise = [row for row in rows if not cells.is_weak(row, name)]
-    if not worst.cell.weak or not precise:
-        return worst
-    row = min(precise, key=lambda row: (cells.goodness(row, name), row["identity"]))
-    return SummaryCell(cells.metric_cell(row, name), row["identity"], weak_worst=worst)
+    return SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
 
 
 def _mark_best(row_cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
-    """Mark the best number of a row unless the shown digits are equal or a value is weak.
-
-    If one is weak, the worst values may be of different identities.
-    """
+    """Mark the best number of a row unless the shown digits are equal or a value is weak."""
     sign = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in row_cells]
     defined = [value for value in values if value is not None]
-    has_weak = any(model.cell.weak or model.weak_worst for model in row_cells)
+    has_weak = any(model.cell.weak for model in row_cells)
     if len(defined) < 2 or min(defined) == max(defined) or has_weak:
         return list(row_cells)
     return [model._replace(best=value == max(defined)) for model, value in zip(row_cells, values, strict=True)]
@@ -323,9 +309,6 @@ def tabulate_balance(
         title += f" by the length of {show_visibly(text)} in characters" if text else f" by {length}"
     return BalanceTable(titles, table, title, cells.describe_outside(rows))
 
-PINNED_WEIGHTS = {name: name.replace("_auc", "_weight") for name in PINNED_TERMS}
-"""The AUCs of which pinned AUC is the mean, and the columns of their weights."""
-
 
 def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None, added: str) -> TableCell:
     """Return a share of positives. It is weak if its interval is wide and includes the goal, the share of all rows.
@@ -349,6 +332,9 @@ def _balance_cell(row: Row, ends: tuple[float, float] | None, goal: float | None
 
 
 # ---- pinned AUC
+
+PINNED_WEIGHTS = {name: name.replace("_auc", "_weight") for name in PINNED_TERMS}
+"""The AUCs of which pinned AUC is the mean, and the columns of their weights."""
 
 
 def list_pinned(report: ReportData) -> list[Row]:

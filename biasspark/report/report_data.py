@@ -371,17 +371,6 @@ def list_identities(metrics: pa.Table, run_id: str | None = None) -> set[str]:
     return set(singles["identity"].to_pylist())
 
 
-def past_run(row: Row, metrics: pa.Table, summaries: pa.Table, shown: Sequence[str]) -> PastRun:
-    """Return an earlier run, from its row of the ledger and the tables of several runs; only the shown identities."""
-    is_of_run = pc.field("run_id") == row["run_id"]
-    return PastRun(
-        run_date=row["run_date"],
-        run_id=row["run_id"],
-        metrics=keep(_on_all_rows(metrics.filter(is_of_run)), identity=shown).to_pylist(),
-        summaries=_on_all_rows(summaries.filter(is_of_run)).to_pylist(),
-    )
-
-
 def list_config_differences(left: Mapping[str, Any], right: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     """List in phrases what two runs measured differently, and the levels of their intervals if these differ.
 
@@ -468,12 +457,7 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
 def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
     """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
     worst = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
-    precise: dict[tuple[str, str], tuple[float, str]] = {}  # the worst identity among those with a narrow interval
-    for row, name in product(singles, SUITE):
-        if not is_weak(row, name):
-            key, candidate = (row["model"], name), (goodness(row, name), row["identity"])
-            precise[key] = min(precise.get(key, candidate), candidate)
-    return {*order_worst_first(singles)[:n], *worst, *(name for _, name in precise.values()), OVERALL}
+    return {*order_worst_first(singles)[:n], *worst, OVERALL}
 
 
 def _on_all_rows(table: pa.Table) -> pa.Table:

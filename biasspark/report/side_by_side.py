@@ -34,14 +34,12 @@ _PARTS = ("_low", "_high", "_reason")
 KEY = ("run_date", "corpus", "slice", "identity", "crossed", "run_id")
 """The columns that identify a row. The metrics need not have all of them."""
 
+_VALUES = ("bias", "bias_size", *(f"{name}{part}" for name in SUITE for part in ("", *_PARTS)))
 NEEDED = (
     *("model", "slice", "identity", "n_subgroup_negative", "n_subgroup_positive", "subgroup_positive_rate"),
-    *(f"{name}{part}" for name in SUITE for part in ("", *_PARTS)),
+    *_VALUES,
 )
 """The columns of ``bias_metrics`` that every comparison needs."""
-
-NAMED = ("bias", "bias_size")
-"""Columns of ``bias_metrics`` that older runs lack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +130,7 @@ def side_by_side(metrics: pa.Table, first: str, second: str) -> pa.Table:
         elif name in SUITE:
             columns[f"{name}_doubtful"] = pc.or_(*(_is_doubtful(both, name, side) for side in _SIDES))
             columns |= {f"{name}_{side}{part}": both[f"{name}{part}_{side}"] for side in _SIDES for part in _PARTS}
-    last = [f"{name}_{side}" for name in NAMED if name in metrics.column_names for side in _SIDES]
+    last = [f"{name}_{side}" for name in ("bias", "bias_size") for side in _SIDES]
     return pa.table(columns | {name: both[name] for name in (*last, *(name for name in key if name == "run_id"))})
 
 
@@ -148,9 +146,7 @@ def _side(metrics: pa.Table, key: Sequence[str]) -> pa.Table:
     columns["n_subgroup"] = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     columns["positive_rate"] = metrics["subgroup_positive_rate"]
     columns[WORST_AUC] = pc.min_element_wise(*(metrics[name] for name in SUMMARIZED_AUCS))
-    named = [name for name in NAMED if name in metrics.column_names]
-    values = (*named, *(f"{name}{part}" for name in SUITE for part in ("", *_PARTS)))
-    return pa.table(columns | {column: metrics[column] for column in values})
+    return pa.table(columns | {name: metrics[name] for name in _VALUES})
 
 
 def _is_doubtful(both: pa.Table, name: str, side: str) -> pa.ChunkedArray:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out
-from biasspark.columns import OVERALL
+from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, how_to_install, redact
 from biasspark.report import report_data
@@ -98,7 +98,7 @@ def read_report_data(
         raise explain_no_run(spark, store, job, run_date, corpus)
     main = runs[job]
     if job == BIAS_METRICS.job:  # runs without models are in no trend
-        ledger = [row for row in ledger if row["job"] != job or row is main or _has_table(row, BIAS_METRICS)]
+        ledger = [row for row in ledger if row["job"] != job or row is main or to_run(row).wrote(BIAS_METRICS)]
     else:
         runs = {job: row for job, row in runs.items() if job in _ALONE}
     stored, lost = _read_tables(spark, store, runs)
@@ -178,18 +178,17 @@ def _read_tables(
     spark: SparkSession, store: Store, runs: Mapping[str, LedgerRow]
 ) -> tuple[dict[str, pa.Table], dict[str, str]]:
     """Return the tables of some runs by name, and the faults of tables whose files are missing."""
-    tables = [table for table in _TABLES if table.job in runs and _has_table(runs[table.job], table) is not False]
+    run_of = {job: to_run(row) for job, row in runs.items()}
+    tables = [table for table in _TABLES if table.job in runs and run_of[table.job].wrote(table)]
 
     def read(table: Table) -> pa.Table | None:
         with describe(spark, f"report: {table.name}"):
-            rows, available = read_rows(spark, store, table, [to_run(runs[table.job])])
+            rows, available = read_rows(spark, store, table, [run_of[table.job]])
         return schemas.sort_rows(table, rows) if available else None
 
     read_tables = dict(zip(tables, run_side_by_side(spark, [partial(read, table) for table in tables]), strict=True))
     faults = {
-        table: describe_absence(store, table, to_run(runs[table.job]))
-        for table, rows in read_tables.items()
-        if rows is None and _has_table(runs[table.job], table)
+        table: describe_absence(store, table, run_of[table.job]) for table, rows in read_tables.items() if rows is None
     }
     if needed := [fault for table, fault in faults.items() if table in _NEEDED]:
         raise InputError(*needed)
@@ -207,8 +206,15 @@ def _read_past_runs(
         metrics, with_metrics = read_rows(spark, store, BIAS_METRICS, runs)
         summaries, with_summaries = read_rows(spark, store, MODEL_SUMMARY, runs)
     lost = {run.run_id for run in runs if run not in with_metrics or run not in with_summaries}
+    shown_rows = report_data.keep(metrics, slice=[ALL_ROWS], identity=shown).to_pylist()
+    metrics_of = report_data.group_rows(shown_rows, "run_id")
+    summaries_of = report_data.group_rows(report_data.keep(summaries, slice=[ALL_ROWS]).to_pylist(), "run_id")
     return {
-        run_id: report_data.past_run(row, metrics, summaries, shown)._replace(
+        run_id: report_data.PastRun(
+            run_date=row["run_date"],
+            run_id=run_id,
+            metrics=metrics_of.get((run_id,), ()),
+            summaries=summaries_of.get((run_id,), ()),
             is_lost=run_id in lost,
             differences=report_data.list_config_differences(config, read_config(row), ("now", "then")),
         )
@@ -225,14 +231,6 @@ def _warn_of_lost_runs(runs: Iterable[report_data.PastRun]) -> list[str]:
         f"{BIAS_METRICS.name}, {MODEL_SUMMARY.name}: files of {format_count(len(shown), 'earlier run')} are gone: "
         f"{list_first(shown, MAX_LISTED)}. Trends and changes lack them. Restore them, or measure these dates again."
     ]
-
-
-def _has_table(row: LedgerRow, table: Table) -> bool | None:
-    """Return whether a run has a table; None if unknown, for a run of an older version."""
-    if row["table_rows"] is not None:
-        return table.name in row["table_rows"]
-    is_needed = table in (BIAS_METRICS, MODEL_SUMMARY) or (table in _NEEDED and "gate" in read_config(row))
-    return True if is_needed else None
 
 
 def write_documents(

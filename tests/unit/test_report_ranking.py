@@ -42,19 +42,6 @@ def test_a_number_of_few_rows_is_marked_and_wins_nothing(report: ReportData) -> 
     assert "◦\u00a00.010" in page_without_charts(data)
 
 
-def test_the_worst_value_with_enough_rows_stands_above_that_of_few(report: ReportData) -> None:
-    weak = {"bpsn_auc": 0.01, "bpsn_auc_low": None}
-    metrics = [row | weak if row["identity"] == EMPTY else row for row in report.rows("bias_metrics")]
-    worst = {"bpsn_auc_min": 0.01, "bpsn_auc_min_identity": EMPTY}
-    data = with_rows(report, bias_metrics=metrics, model_summary=[row | worst for row in report.rows("model_summary")])
-    row = summarize_models(data)["bpsn_auc_min"]
-    assert [(one.identity, one.cell.weak, one.best) for one in row] == [("gay", False, False)] * 2
-    weakest = [one.weak_worst for one in row]
-    assert [one and (one.identity, one.cell.text) for one in weakest] == [(EMPTY, "0.010")] * 2
-    assert f'<small class="weakest"><bdi>{EMPTY}</bdi> ◦\u00a00.010</small>' in page_without_charts(data)
-    assert f"gay; 0.010 (too few rows) {EMPTY} |" in write_model_card(data).replace("\\", "")
-
-
 def test_of_the_color_of_few_rows_an_edge_is_left(report: ReportData) -> None:
     wide = report.rows("bias_metrics")[0] | {"bpsn_auc": 0.5, "bpsn_auc_low": 0.3, "bpsn_auc_high": 0.7}
     assert metric_cell(wide, "bpsn_auc").classes == "a0 w"
