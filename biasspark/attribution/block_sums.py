@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -21,11 +20,10 @@ from numpy.typing import NDArray
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.losses import LOSSES, losses
 from biasspark.features import Condition
-from biasspark.ranking.kernels.codec import pack, unpack
-from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts, join_cells
+from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts, join_cells
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
-from biasspark.ranking.row_blocks import BLOCK, Blocks, decode_blocks
+from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
 
 AUC = "auc"
@@ -154,32 +152,18 @@ class CellSums(NamedTuple):
                 total[:, cells] += added  # the cells of a part differ
         return CellSums(Cells(parts[0].cells.columns, values), sums)
 
-    def encode(self, values: Sequence[SummedValue]) -> bytes:
-        """Return the sums as bytes."""
-        numbers = [number for number, value in enumerate(values) if value in self.sums]
-        arrays = [self.sums[values[number]] for number in numbers]
-        return pack([self.cells.values, np.array(numbers, np.int64), *arrays])
-
-    @staticmethod
-    def decode(values: Sequence[SummedValue], data: memoryview, columns: CellColumns) -> CellSums:
-        """Return what `encode` wrote."""
-        cells, numbers, *arrays = unpack(data)
-        sums = {values[number]: array for number, array in zip(numbers.tolist(), arrays, strict=True)}
-        return CellSums(Cells(columns, cells), sums)
-
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
     """Return the `CellSums` of the models of the values. Lazy; no shuffle."""
-    columns = blocks.columns
     models = {value.target.model for value in values}
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, model_blocks in groupby(decode_blocks(batches, columns), key=itemgetter(0)):
+        for model, model_blocks in groupby(read_blocks(batches), key=itemgetter(0)):
             sums = (CellSums.of(block, model, values) for _, _, block in model_blocks if model in models)
             for number, joined in enumerate(join_sums(sums)):
-                yield model, 0, number, BLOCK, joined.encode(values)
+                yield model, 0, number, BLOCK, joined
 
-    return replace(blocks, frame=map_to_counts(blocks.frame, rows), decode=partial(CellSums.decode, values))
+    return replace(blocks, frame=map_to_counts(blocks.frame, rows))
 
 
 def join_sums(parts: Iterable[CellSums]) -> Iterator[CellSums]:

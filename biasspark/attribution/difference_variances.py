@@ -16,17 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import BigInts, Flags, Floats, Ints
 from biasspark.attribution.block_sums import Target, meet, rows_with_opposite
 from biasspark.attribution.influence import Placed, influence_variance, read_sets, sum_placed
 from biasspark.features import Condition
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
-from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.codec import narrow
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import Cells, RowBlock
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches, sum_arrays
-from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Answer, Blocks, Query, decode_blocks
+from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Answer, Blocks, Query, read_blocks
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MAX_SETS = 16
@@ -127,12 +127,12 @@ def _vary_chunk(
     within = {target[:2]: of_target.within for target, of_target in regions.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
-        for model, score_range, block in decode_blocks(batches, columns):
+        for model, score_range, block in read_blocks(batches):
             for target, of_target in regions.items():
                 if target.model == model:
                     yield from cut_block(block, target, of_target, of_target.offsets[score_range], edges[model])
 
-    def measure(key: Key, parts: Parts) -> list[tuple[int, bytes]]:
+    def measure(key: Key, parts: Parts) -> list[tuple[int, BigInts]]:
         return [(0, sum_range(parts, within[key[:2]]))] if Kind.ROWS in parts else []
 
     parts = cut_batches(blocks.frame, cut)
@@ -155,25 +155,24 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
         region[inside] = number
     label, scores = block.label[rows], block.baseline.scores[rows]
     placed = narrow(place_rows(block.score_index[rows], label, members, offsets))
-    arrays = scores, label.astype(np.uint8), block.difference(target.slice, rows), region, placed
+    arrays = scores, label, block.difference(target.slice, rows), region, placed
     ranges = find_ranges(scores, edges)
     for score_range, chosen in split_by_range(ranges):
-        yield Part(target.model, target.slice, score_range, Kind.ROWS, pack([array[..., chosen] for array in arrays]))
+        yield Part(target.model, target.slice, score_range, Kind.ROWS, [array[..., chosen] for array in arrays])
     sets = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in members)
     yield from list_offsets(target.model, target.slice, count_by_range(sets, ranges, len(edges) + 1))
 
 
-def sum_range(parts: Parts, within: Flags) -> bytes:
-    """Place the rows of a range of the baseline among the regions, and return the sums of `Placed`, encoded.
+def sum_range(parts: Parts, within: Flags) -> BigInts:
+    """Place the rows of a range of the baseline among the regions, and return the sums of `Placed`.
 
     Their shape is (labels, fields, sets); for `within` see `Regions`.
     """
-    pieces = zip(*map(unpack, parts[Kind.ROWS]), strict=True)
-    arrays = [np.concatenate(task_arrays, axis=-1) for task_arrays in pieces]
+    arrays = [np.concatenate(task_arrays, axis=-1) for task_arrays in zip(*parts[Kind.ROWS], strict=True)]
     order = np.argsort(arrays[0])
     scores, label, of_all, region, placed = (array[..., order] for array in arrays)
     members = [region == number for number in range(within.shape[1])]
-    inside = placed.astype(np.int64) - place_rows(scores, label == 1, members, RankOffsets.add_up(parts[Kind.OFFSETS]))
+    inside = placed.astype(np.int64) - place_rows(scores, label, members, RankOffsets.add_up(parts[Kind.OFFSETS]))
     sums = np.zeros((2, len(Placed._fields), len(within)), object)
     for value in (0, 1):
         label_rows = np.flatnonzero(label == value)
@@ -182,4 +181,4 @@ def sum_range(parts: Parts, within: Flags) -> bytes:
             every, chosen = of_regions[in_set].sum(axis=0), np.append(in_set, False)[regions]
             of_members = sum_placed(of_all_rows[chosen], every[chosen])
             sums[value, :, number] = [len(every), *of_members, int(every.sum()), dot(every, every)]
-    return pack([sums])
+    return sums

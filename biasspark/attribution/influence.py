@@ -23,7 +23,6 @@ import numpy as np
 from biasspark.arrays import BigInts, Flags, Ints
 from biasspark.metrics.intervals import delong_part
 from biasspark.ranking.counts import Counts
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.kernels.row_block import RowBlock
@@ -132,8 +131,8 @@ def place_all(counts: Counts) -> dict[tuple[str, str], PlacedSet]:
     return placed
 
 
-def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> bytes:
-    """Return the sums of `Placed` over one range, encoded: shape (labels, fields, sets).
+def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> BigInts:
+    """Return the sums of `Placed` over one range, shape (labels, fields, sets).
 
     `rows` are those of the slice, and `sets` say which cells are in each set.
     """
@@ -156,7 +155,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
             of_members = sum_placed(placements[members[side]], d)
             of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVES)
             sums[side, :, number] = [len(chosen_rows[side]), *of_members, *of_all]
-    return pack([sums])
+    return sums
 
 
 def sum_placed(placements: Ints, inside: Ints) -> list[int]:
@@ -184,9 +183,9 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
     return (two_m * n - total, two_m**2 * n - 2 * two_m * total + squares) if from_above else (total, squares)
 
 
-def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
+def combine_ranges(ranges: Iterator[BigInts]) -> BigInts:
     """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
-    pairs = [sums for data in ranges for sums in unpack(data)]
+    pairs = list(ranges)
     rows = Placed._fields.index("k")
     below = np.zeros(pairs[0].shape[-1], object)
     above = sum(positives[rows] for _, positives in pairs)
@@ -195,7 +194,7 @@ def combine_ranges(ranges: Iterator[memoryview]) -> bytes:
         above = above - positives[rows]
         totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
         below = below + negatives[rows]
-    return pack([totals])
+    return totals
 
 
 def _shift(sums: BigInts, offset: BigInts) -> BigInts:
@@ -208,7 +207,6 @@ def _shift(sums: BigInts, offset: BigInts) -> BigInts:
     return np.stack([n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all])
 
 
-def read_sets(data: bytes) -> list[PlacedSet]:
+def read_sets(sums: BigInts) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
-    [sums] = unpack(data)
     return [[Placed(*fields) for fields in labels] for labels in sums.transpose(2, 0, 1).tolist()]

@@ -6,11 +6,11 @@ blocks --measure--> sums of ranges --small shuffle--> sums of each set of rows
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import Ints
+from biasspark.arrays import BigInts, Ints
 from biasspark.attribution.block_sums import (
     AUC,
     Target,
@@ -24,9 +24,7 @@ from biasspark.attribution.difference_variances import count_regions
 from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
 from biasspark.attribution.moments import Moments, cut_moments, read_moments
 from biasspark.features import Condition
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.range_job import sum_arrays
 from biasspark.ranking.row_blocks import Answer, Blocks, Query, query_blocks
 from biasspark.ranking.task_rows import Key
 
@@ -73,14 +71,14 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
     """
     columns, targets = blocks.columns, list(conditions)
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, Ints | BigInts]]:
         cells, honest_sets = block.cells, {}
         for number, target in enumerate(targets):
             if target.model == model:
                 sets = [meet(condition, cells.bins) for condition in conditions[target]]
                 sums, halves = _sum_cells(block, target), (~cells.honest, cells.honest)
                 set_sums = [[sums[:, inside & half].sum(axis=1) for half in halves] for inside in sets]
-                yield target.slice, number, pack([np.array(set_sums)])
+                yield target.slice, number, np.array(set_sums)
                 if target.name == AUC:
                     honest_sets[target.slice] = [inside & cells.honest for inside in sets]
         named = [cells.in_segment(number) for number in range(columns.n_segments)]
@@ -90,19 +88,19 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
                 placed = place_in_sets(block, slice_number, block.rows_of(slice_number), sets)
                 yield slice_number, len(targets), placed
 
-    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
-        return sum_arrays(key, ranges) if key[2] < len(targets) else combine_ranges(ranges)
+    def combine(key: Key, ranges: Iterator[Any]) -> Any:
+        return sum(ranges) if key[2] < len(targets) else combine_ranges(ranges)
 
     compared = {target: listed for target, listed in conditions.items() if target.model >= n_models}
     measured, regions = query_blocks(blocks, [Query(measure, combine), count_regions(compared)])
-    placements = {key[:2]: read_sets(data) for key, data in measured.items() if key[2] == len(targets)}
+    placements = {key[:2]: read_sets(sums) for key, sums in measured.items() if key[2] == len(targets)}
     by_target = {}
     for number, target in enumerate(targets):
-        data = measured.get((target.model, target.slice, number))
-        sets = [MeasuredSet()] * len(conditions[target]) if data is None else list(map(_read_sums, unpack(data)[0]))
+        sums = measured.get((target.model, target.slice, number))
+        sets = [MeasuredSet()] * len(conditions[target]) if sums is None else list(map(_read_sums, sums))
         if target.name != AUC:  # the loss of a row depends on no other row
             sets = [measured_set._replace(variance=measured_set.honest.variance_of_mean) for measured_set in sets]
-        elif data is not None and target not in compared:
+        elif sums is not None and target not in compared:
             pairs = zip(sets, placements[target.model, target.slice], strict=False)  # named sets follow
             sets = [measured_set._replace(variance=influence_variance(*placed)) for measured_set, placed in pairs]
         by_target[target] = sets

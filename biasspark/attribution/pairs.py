@@ -5,11 +5,11 @@ blocks --lowest hashes of each--> one task for each model and slice --lowest has
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.block_sums import hash_bins
@@ -18,7 +18,6 @@ from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature, describe_condition, write_predicate
 from biasspark.metrics.intervals import auc_interval
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
@@ -51,16 +50,15 @@ def pair_segments(
     """
     most = settings.negatives, settings.positives
 
-    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, tuple[NDArray[Any], ...]]]:
         for slice_number in range(block.cells.columns.n_slices):
             yield slice_number, 0, _draw_lowest(block, block.rows_of(slice_number), most)
 
-    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
-        pieces = zip(*map(unpack, ranges), strict=True)
-        n_rows, label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in pieces)
+    def combine(key: Key, ranges: Iterator[tuple[NDArray[Any], ...]]) -> list[dict[str, Any]]:
+        n_rows, label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in zip(*ranges, strict=True))
         n_labels = n_rows.reshape(-1, 2).sum(axis=0).tolist()
         sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
-        samples = _split_samples(label == 1, drawn, scores, bins, sizes)
+        samples = _split_samples(label, drawn, scores, bins, sizes)
         model, name = names[key[:2]]
         marked = mark_rare_of_sides(samples, features, settings)
         nodes = segment_pairs(samples, marked, settings) if any(sizes) else []
@@ -69,10 +67,10 @@ def pair_segments(
             for side, condition, one_side in zip((NEGATIVE, POSITIVE), node.pop("conditions"), marked, strict=True):
                 node[f"{side}_rule"] = describe_condition(condition, one_side)
                 node[f"{side}_predicate"] = write_predicate(condition, one_side)
-        return json.dumps(nodes).encode()
+        return nodes
 
     combined = yield Query(measure, combine)
-    nodes = [node for _, data in sorted(combined.items()) for node in json.loads(data)]
+    nodes = [node for _, of_slice in sorted(combined.items()) for node in of_slice]
     auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
     n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
     low, high, _ = auc_interval(auc, variance, n_low, n_high, level)
@@ -81,7 +79,7 @@ def pair_segments(
     return nodes
 
 
-def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
+def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> tuple[NDArray[Any], ...]:
     """Return the rows of either label with the lowest hashes, twice as many as a sample holds."""
     n_rows, chosen = [], []
     for label, size in zip((False, True), most, strict=True):
@@ -94,8 +92,8 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> bytes:
             candidates = candidates[_order(block.draws[candidates], block.scores[candidates], bins)[: 2 * size]]
         chosen.append(candidates)
     drawn = np.concatenate(chosen)
-    bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn].astype(np.uint8)
-    return pack([np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins])
+    bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn]
+    return np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins
 
 
 def _order(drawn: Ints, scores: Floats, bins: SmallInts) -> Ints:

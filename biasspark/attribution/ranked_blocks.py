@@ -67,8 +67,7 @@ def rank_blocks(
         frame = placed.where(F.col("chunk") == BLOCK)
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
-        counted = ((key, RangeCounts.decode(data)) for key, data in sorted(ranges.items()))
-        counts = make_counts(ranking.encoding, row_counts, counted, (), None)
+        counts = make_counts(ranking.encoding, row_counts, sorted(ranges.items()), (), None)
         losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
         blocks = Blocks(frame, ranking.description.columns)
@@ -78,14 +77,14 @@ def rank_blocks(
 def _count_all() -> Query:
     """Count all rows of every model and slice, without identities, as `RangeCounts`."""
 
-    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, RangeCounts]]:
         for slice_number in range(block.cells.columns.n_slices):
             if len(rows := block.rows_of(slice_number)):
                 scores, label = block.scores[rows], block.label[rows]
                 runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
-                yield slice_number, 0, count_range(runs, [], [0], None).encode()
+                yield slice_number, 0, count_range(runs, [], [0], None)
 
-    return Query(measure, lambda _, ranges: combine(map(RangeCounts.decode, ranges), 0).encode())
+    return Query(measure, lambda _, ranges: combine(ranges, 0))
 
 
 def _read_losses(

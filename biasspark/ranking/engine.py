@@ -10,7 +10,7 @@ COUNTS do not grow with the corpus. The terms, the skeleton, and what a worker h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -22,7 +22,8 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import window_engine
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, merge_cells, write_pieces
-from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
+from biasspark.ranking.kernels.codec import dump
+from biasspark.ranking.kernels.range_counts import combine, count_range
 from biasspark.ranking.memberships import find_unseen
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
@@ -69,9 +70,9 @@ def rank_ranges(
 ) -> DataFrame:
     """Return RANKED: the counts of every range, and its sketch if the encoding keeps sketches. Lazy; one shuffle."""
 
-    def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
+    def measure(key: Key, parts: Parts) -> Iterable[tuple[int, Any]]:
         if key[0] == CORPUS:
-            return [(0, add_up(parts[Kind.COUNTS]))]
+            return [(0, sum(parts[Kind.COUNTS]))]
         return measure_parts(parts, encoding, edges[key[0]] if edges else None)
 
     return count_ranges(parts, boundaries, len(encoding.slices), measure)
@@ -80,19 +81,16 @@ def rank_ranges(
 def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats] = ()) -> Counts:
     """Combine RANKED into COUNTS. Runs one Spark action."""
 
-    def combine_chunk(key: Key, ranges: Iterator[memoryview]) -> bytes:
+    def combine_chunk(key: Key, ranges: Iterator[Any]) -> Any:
         if key[0] == CORPUS:
-            return add_up(ranges)
-        return combine(map(RangeCounts.decode, ranges), len(edges[key[0]]) if edges else 0).encode()
+            return sum(ranges)
+        return combine(ranges, len(edges[key[0]]) if edges else 0)
 
     n_groups = len(encoding.models) * len(encoding.slices) * len(_chunks(encoding))
     combined = combine_counts(ranked, combine_chunk, n_groups)
-    row_counts, labels = (
-        np.frombuffer(combined.get((CORPUS, n, 0), b""), np.int64) for n in (ROW_COUNTS, LABEL_COUNTS)
-    )
-    counted = ((key, RangeCounts.decode(data)) for key, data in sorted(combined.items()) if key[0] != CORPUS)
-    by_length = labels.reshape(encoding.first_pair, -1, 2) if len(labels) else None
-    return make_counts(encoding, row_counts, counted, edges, by_length)
+    row_counts = combined.pop((CORPUS, ROW_COUNTS, 0), np.zeros(0, np.int64))
+    by_length = combined.pop((CORPUS, LABEL_COUNTS, 0), None)
+    return make_counts(encoding, row_counts, sorted(combined.items()), edges, by_length)
 
 
 def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:
@@ -103,18 +101,18 @@ def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part
         unseen = find_unseen(members, rows.known, encoding)
         keys = membership_key(unseen.identity, unseen.unknown, rows.label[unseen.row])
         keyed.append(Keys(Kind.UNSEEN, keys, unseen.row))
-    yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+    yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows))
     if encoding.n_length_bins is not None:
-        yield Part(CORPUS, LABEL_COUNTS, 0, Kind.COUNTS, count_labels(rows).tobytes())
+        yield Part(CORPUS, LABEL_COUNTS, 0, Kind.COUNTS, count_labels(rows))
     yield from sort_rows(rows, keyed, boundaries)
 
 
 def count_corpus(spark: SparkSession, counts: Ints) -> DataFrame:
     """Return known row counts, in the order of `Encoding.count_keys`, as a part. Lazy."""
-    return spark.range(1).select(*map(F.lit, Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, counts.tobytes())))
+    return spark.range(1).select(*map(F.lit, Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, dump(counts))))
 
 
-def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Iterator[tuple[int, bytes]]:
+def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Iterator[tuple[int, Any]]:
     """Yield the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
     blocks = {kind: read_blocks(parts, kind) for kind in (Kind.CELLS, Kind.MEMBERSHIPS, Kind.UNSEEN)}
     if encoding.keeps_state:
@@ -123,7 +121,7 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
         yield from ((-1 - number, piece) for number, piece in enumerate(pieces))
     counts = count_range(merge_cells(blocks[Kind.CELLS]), blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
     for chunk in _chunks(encoding):
-        yield chunk.start, counts.encode(chunk)
+        yield chunk.start, counts.of_identities(chunk)
 
 
 def count_rows(rows: TaskRows) -> Ints:
@@ -164,7 +162,7 @@ def count_off_scale(rows: TaskRows) -> list[int]:
 
 
 def count_labels(rows: TaskRows) -> Ints:
-    """Count the labeled rows of every identity: see `Counts.labels`; shape (identities x (length bins + 1) x 2,)."""
+    """Count the labeled rows of every identity: see `Counts.labels`."""
     encoding, members = rows.encoding, rows.memberships
     n_bins = encoding.n_length_bins or 0
     width = 2 * (n_bins + 1)
@@ -173,13 +171,8 @@ def count_labels(rows: TaskRows) -> Ints:
     bins = members.identity[counted] * width + cell[members.row[counted]]
     counts = np.bincount(bins, minlength=encoding.first_pair * width)
     counts[:width] = np.bincount(cell[rows.stays], minlength=width)  # (overall) counts every row
-    return counts.astype(np.int64)
+    return counts.reshape(encoding.first_pair, -1, 2).astype(np.int64)
 
 
 def _chunks(encoding: Encoding) -> list[range]:
     return list_chunks(len(encoding.names), _IDENTITIES_A_CHUNK)
-
-
-def add_up(counts: Iterable[memoryview]) -> bytes:
-    """Return the sum of some int64 arrays, as bytes."""
-    return reduce(np.add, (np.frombuffer(data, np.int64) for data in counts)).tobytes()

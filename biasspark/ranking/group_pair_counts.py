@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from biasspark.corpus.encoding import Encoding
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.row_block import RowBlock
@@ -32,22 +31,21 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
     """
     names = list(groupings.items())
 
-    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, bytes]]:
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, PairSums]]:
         for slice_number in range(len(encoding.slices)):
             rows = block.rows_of(slice_number)
             for number, (_name, groups) in enumerate(names if len(rows) else ()):
                 group = block.cells.groups(number)[block.cell[rows]]
                 sums = count_group_pairs(block.score_index[rows], block.label[rows], group, len(groups))
-                yield slice_number, number, pack(sums.to_arrays())
+                yield slice_number, number, sums
 
-    def combine(_key: Key, ranges: Iterator[memoryview]) -> bytes:
-        return pack(reduce(PairSums.merge, (PairSums.of_arrays(*unpack(data)) for data in ranges)).to_arrays())
+    def combine(_key: Key, ranges: Iterator[PairSums]) -> PairSums:
+        return reduce(PairSums.merge, ranges)
 
     combined = yield Query(measure, combine)
     counted: list[dict[str, Any]] = []
-    for (model, slice_number, number), data in sorted(combined.items()):
+    for (model, slice_number, number), sums in sorted(combined.items()):
         grouping, groups = names[number]
-        sums = PairSums.of_arrays(*unpack(data))
         n_negative, n_positive = sums.n_low[0], sums.n_high[:, 0]
         present = np.flatnonzero(n_positive + n_negative)
         counted += (

@@ -60,13 +60,13 @@ def count_replicates(
         ]
         return sort_rows(rows, keyed, boundaries, sets.covers(rows.known))
 
-    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, GroupSums]]:
         cells, memberships = (read_blocks(parts, kind, n_groups) for kind in (Kind.CELLS, Kind.MEMBERSHIPS))
         grouped = GroupedSets(cells, memberships, sets, n_groups)
-        return ((chunk.start, sum_groups(grouped, chunk).encode()) for chunk in chunks)
+        return ((chunk.start, sum_groups(grouped, chunk)) for chunk in chunks)
 
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        return reduce(merge_groups, map(GroupSums.decode, ranges)).encode()
+    def combine(_: Key, ranges: Iterator[GroupSums]) -> GroupSums:
+        return reduce(merge_groups, ranges)
 
     counts = count_ranges(cut_examples(examples, encoding, cut, GROUP), boundaries, len(encoding.slices), measure)
     combined = combine_counts(counts, combine, len(encoding.models) * len(encoding.slices) * len(chunks))
@@ -74,8 +74,7 @@ def count_replicates(
     for model, model_name in enumerate(encoding.models):
         for slice_number, slice_name in enumerate(encoding.slices):
             for chunk in chunks:
-                data = combined.get((model, slice_number, chunk.start))
-                sums = GroupSums.decode(data) if data else no_sums(len(chunk), n_groups)
+                sums = combined.get((model, slice_number, chunk.start)) or no_sums(len(chunk), n_groups)
                 for index, number in enumerate(identities[chunk.start : chunk.stop]):
                     group, crossed = (model_name, slice_name, encoding.names[number]), number >= encoding.first_pair
                     pairs = _list_pairs(sums, index, overall=number == 0)

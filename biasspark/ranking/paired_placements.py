@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
+from biasspark.arrays import BigInts, Floats
 from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import range_job
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.row_blocks import refuse_large_range
@@ -40,7 +39,7 @@ def sum_paired_placements(
     sets = ReferenceSets.of(encoding.base_masks, identities)
 
     def read_rows(parts: Parts) -> tuple[list[PairedRows], ReferenceSets, RankOffsets]:
-        rows = list(map(PairedRows.decode, parts[Kind.ROWS]))
+        rows = [part.widen() for part in parts[Kind.ROWS]]
         refuse_large_range(sum(len(part.scores) for part in rows))
         return rows, sets, RankOffsets.add_up(parts[Kind.OFFSETS])
 
@@ -53,9 +52,9 @@ def sum_paired_placements(
             if parts.get(Kind.ROWS):
                 yield from _cut_rows(slice_number, place_by_first(*read_rows(parts)), boundaries[1], sets)
 
-    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, BigInts]]:
         if parts.get(Kind.ROWS):
-            yield 0, pack([sum_products(*read_rows(parts))])
+            yield 0, sum_products(*read_rows(parts))
 
     n_slices = len(encoding.slices)
     by_first = range_job.cut_examples(examples, encoding, cut)
@@ -63,8 +62,7 @@ def sum_paired_placements(
     counts = range_job.count_ranges(by_second, boundaries[1:], n_slices, measure)
     combined = range_job.combine_counts(counts, range_job.sum_arrays, n_slices)
     named: dict[tuple[tuple[str, str], str, str], Products] = {}
-    for (_, slice_number, _), data in combined.items():
-        [sums] = unpack(data)
+    for (_, slice_number, _), sums in combined.items():
         for index, cell, among in np.argwhere(sums[..., 0]).tolist():
             is_overall = identities[index] == 0
             if is_overall and min(cell, among) < 2:
@@ -101,5 +99,5 @@ def _cut_rows(slice_number: int, rows: Iterable[PairedRows], boundaries: Floats,
         ranges = find_ranges(part.scores, boundaries)
         counts += count_by_range(sets.members(known, part.label, part.rows, part.entries), ranges, len(counts))
         for score_range, chosen in split_by_range(ranges):
-            yield Part(0, slice_number, score_range, Kind.ROWS, part.take(chosen).encode())
+            yield Part(0, slice_number, score_range, Kind.ROWS, part.take(chosen).narrow())
     yield from list_offsets(0, slice_number, counts)

@@ -8,7 +8,8 @@ Every job takes EXAMPLES, as their `Encoding` describes them, and the *boundarie
 cut its score line into *ranges*, in each slice. Range r holds the scores in ``[boundaries[r - 1], boundaries[r])``.
 They balance the work: no result depends on boundaries, partitions or the order of rows. A *chunk* is a part of the
 counts, such as those of some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine`
-are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``.
+are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. Parts and counts are objects
+of any type. They travel as bytes: see `codec`. What is bytes already is stored as it is.
 
 What a worker holds in memory
 -----------------------------
@@ -26,7 +27,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
 from operator import itemgetter
 from typing import Any, TypeAlias
 from zipimport import zipimporter
@@ -34,10 +34,10 @@ from zipimport import zipimporter
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats, Ints
+from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding
 from biasspark.ddl import arrow_schema, to_batch
-from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.codec import dump, load
 from biasspark.ranking.task_rows import Batches, Key, Part, Parts, TaskRows, hold_rows
 from biasspark.session import is_embedded
 
@@ -50,14 +50,14 @@ _PARTS = "model INT, slice INT, score_range INT, kind INT, data BINARY"
 _COUNTS = "model INT, slice INT, score_range INT, chunk INT, data BINARY"
 _COMBINED = "model INT, slice INT, chunk INT, data BINARY"
 
-CountsRow: TypeAlias = tuple[int, int, int, int, bytes]
+CountsRow: TypeAlias = tuple[int, int, int, int, Any]
 """The counts of one range: model, slice, range, chunk, data."""
 
 Cut: TypeAlias = Callable[[TaskRows], Iterable[Part]]
 """Cuts some rows of a task into parts."""
-Measure: TypeAlias = Callable[[Key, Parts], Iterable[tuple[int, bytes]]]
+Measure: TypeAlias = Callable[[Key, Parts], Iterable[tuple[int, Any]]]
 """Maps the (model, slice, range) and the parts of a range to chunks of counts; negative chunks are not combined."""
-Combine: TypeAlias = Callable[[Key, Iterator[memoryview]], bytes]
+Combine: TypeAlias = Callable[[Key, Iterator[Any]], Any]
 """Maps a (model, slice, chunk) and its counts by range, by ascending score, to counts of the whole score line."""
 
 
@@ -141,13 +141,13 @@ def _rotate(value: int, bits: int) -> int:
 def read_ranges(batches: Batches) -> Iterator[tuple[Key, Parts]]:
     """Yield the key and the parts of each gathered range of a task."""
     for key, rows in _read_groups(batches, (0, 1, 2)):
-        parts: dict[int, list[memoryview]] = {}
+        parts: dict[int, list[Any]] = {}
         for *_, kind, data in rows:
-            parts.setdefault(kind, []).append(data)
+            parts.setdefault(kind, []).append(load(data))
         yield key, parts
 
 
-def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
+def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, Any]:
     """Return the combined counts by (model, slice, chunk), about `n_groups` of them; negative chunks are left out.
 
     Runs one Spark action, with a shuffle of the counts.
@@ -156,21 +156,16 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
     def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
         for key, group in _read_groups(batches, (0, 1, 3)):
             ranges = sorted(group, key=itemgetter(2))
-            yield *key, combine(key, (data for *_, data in ranges))
+            yield *key, combine(key, (load(data) for *_, data in ranges))
 
     gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
     combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
-    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
+    return {(row["model"], row["slice"], row["chunk"]): load(row["data"]) for row in combined.collect()}
 
 
-def sum_arrays(_: Key, ranges: Iterator[memoryview]) -> bytes:
-    """Return the sums of the packed arrays of all ranges, packed likewise: a `Combine`."""
-    return pack(add_arrays(map(unpack, ranges)))
-
-
-def add_arrays(parts: Iterable[Sequence[Ints]]) -> list[Ints]:
-    """Return the elementwise sums of lists of arrays."""
-    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], map(list, parts))
+def sum_arrays(_: Key, ranges: Iterator[Any]) -> Any:
+    """Return the sum of the arrays of all ranges: a `Combine`."""
+    return sum(ranges)
 
 
 def list_chunks(n_identities: int, size: int) -> list[range]:
@@ -204,14 +199,18 @@ def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[
 
 
 def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.RecordBatch]:
-    """Return rows as batches of bounded size: one row at a time is slow, and Arrow refuses batches of 2 GiB."""
+    """Return rows as batches of bounded size: one row at a time is slow, and Arrow refuses batches of 2 GiB.
+
+    An object is dumped as soon as it is yielded, so what is computed from it later does not travel.
+    """
     _forget_zip_files()
     schema = arrow_schema(declared)
     held: list[Sequence[Any]] = []
     size = 0
-    for row in rows:
-        held.append(row)
-        size += len(row[-1])
+    for *numbers, value in rows:
+        data = value if isinstance(value, bytes) else dump(value)
+        held.append((*numbers, data))
+        size += len(data)
         if size >= _BATCH_BYTES:
             yield to_batch(held, schema)
             held, size = [], 0

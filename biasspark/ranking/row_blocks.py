@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -26,9 +27,9 @@ from biasspark.corpus.survey import MAX_ROWS_A_RANGE
 from biasspark.errors import InputError
 from biasspark.ranking import range_job
 from biasspark.ranking.described_rows import RowDescription
-from biasspark.ranking.engine import CORPUS, ROW_COUNTS, add_up, count_rows
+from biasspark.ranking.engine import CORPUS, ROW_COUNTS, count_rows
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
-from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.codec import load, narrow
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
@@ -58,9 +59,9 @@ Result = TypeVar("Result")
 class Query(NamedTuple):
     """A computation over all blocks.
 
-    `measure` maps the numbers of a model and a range, and its block, to (slice, chunk, bytes). `combine` maps a (model,
-    slice, chunk) and the bytes of its ranges, by ascending score, to bytes for the whole score line. Without it,
-    `measure` gives lists of int64 arrays in place of bytes, and these are added up.
+    `measure` maps the numbers of a model and a range, and its block, to (slice, chunk, result). `combine` maps a
+    (model, slice, chunk) and the results of its ranges, by ascending score, to that of the whole score line. Without
+    it, results are lists of int64 arrays, and these are added up.
     """
 
     measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
@@ -68,7 +69,7 @@ class Query(NamedTuple):
 
 
 Answer: TypeAlias = Mapping[Key, Any]
-"""The result of a query by (model, slice, chunk): bytes, or the sums of arrays."""
+"""The result of a query by (model, slice, chunk)."""
 Search: TypeAlias = Generator[Query, Answer, Result]
 """A generator that yields queries, is sent their answers, and returns its result."""
 
@@ -87,9 +88,6 @@ class _Rows(NamedTuple):
         cell, values = keep_cells(self.cell[indices], self.values)
         draws = self.draws[indices] if len(self.draws) else self.draws
         return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
-
-    def encode(self) -> bytes:
-        return pack([self.scores, self.cell, self.values, self.draws, *self.further])
 
 
 @dataclass(frozen=True)
@@ -118,11 +116,11 @@ class RowRanking:
             measuring = _Measuring(queries)
             for key, parts in range_job.read_ranges(batches):
                 if key[0] == CORPUS:
-                    yield *key, 0, add_up(parts[Kind.COUNTS])
+                    yield *key, 0, sum(parts[Kind.COUNTS])
                 elif Kind.ROWS in parts and key[0] < len(self.encoding.models):
                     block, _ = self._place(parts)
                     if self.keeps_blocks:
-                        yield *key, BLOCK, _encode(block)
+                        yield *key, BLOCK, _keep(block)
                     yield from measuring.add(key[0], key[2], block)
                 elif Kind.ROWS in parts:
                     yield from self._cut_again(key[0], parts)
@@ -135,10 +133,10 @@ class RowRanking:
     def compare(self, placed: DataFrame) -> DataFrame:
         """Return the blocks of comparisons, given the result of `place`. Lazy: one more shuffle of their rows."""
 
-        def measure(_: Key, parts: Parts) -> Iterator[tuple[int, bytes]]:
+        def measure(_: Key, parts: Parts) -> Iterator[tuple[int, RowBlock]]:
             if Kind.ROWS in parts:
                 block, baseline = self._place(parts)
-                yield BLOCK, _encode(replace(block, baseline=Baseline(*baseline)))
+                yield BLOCK, _keep(replace(block, baseline=Baseline(*baseline)))
 
         number = F.lit(BLOCK - 1) - F.col("chunk")
         kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
@@ -149,7 +147,7 @@ class RowRanking:
         return range_job.count_ranges(parts, edges, 1, measure, BLOCKS_A_TASK)
 
     def _cut(self, rows: TaskRows) -> Iterator[Part]:
-        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows).tobytes())
+        yield Part(CORPUS, ROW_COUNTS, 0, Kind.COUNTS, count_rows(rows))
         cell, values, draws = self.description.describe(rows)
         usable = [rows.usable(model) for model in range(len(self.encoding.models))]
         for model, scores in enumerate(rows.scores):
@@ -164,7 +162,7 @@ class RowRanking:
         """Cut rows into ranges, and count the rows of each label and slice in every range."""
         ranges = find_ranges(rows.scores, edges)
         for score_range, indices in split_by_range(ranges):
-            yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices).encode())
+            yield Part(number, 0, score_range, Kind.ROWS, rows.take(indices))
         cells = Cells(self.description.columns, rows.values)
         slices = [cells.in_slice(number) for number in range(len(self.encoding.slices))]
         sets = ((cells.label == label) & inside for label in (False, True) for inside in slices)
@@ -173,12 +171,12 @@ class RowRanking:
 
     def _place(self, parts: Parts) -> tuple[RowBlock, list[NDArray[Any]]]:
         """Return the block of a range, and the other arrays of its rows, in the same order."""
-        pieces = [unpack(data) for data in parts[Kind.ROWS]]
-        refuse_large_range(sum(len(scores) for scores, *_ in pieces))
-        cell, values = join_cells([(cell, values) for _, cell, values, *_ in pieces])
+        pieces: Sequence[_Rows] = parts[Kind.ROWS]
+        refuse_large_range(sum(len(rows.scores) for rows in pieces))
+        cell, values = join_cells([(rows.cell, rows.values) for rows in pieces])
         scores, draws, *further = (
             np.concatenate(arrays, axis=-1)
-            for arrays in zip(*((scores, *rest) for scores, _, _, *rest in pieces), strict=True)
+            for arrays in zip(*((rows.scores, rows.draws, *rows.further) for rows in pieces), strict=True)
         )
         order = np.argsort(scores)
         scores, cell, cells = scores[order], cell[order], Cells(self.description.columns, values)
@@ -202,11 +200,10 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, the columns of their cells, and how bytes are decoded to the object that queries measure."""
+    """Blocks, and the columns of their cells."""
 
     frame: DataFrame
     columns: CellColumns
-    decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
 
 
 class _Measuring:
@@ -214,10 +211,10 @@ class _Measuring:
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.queries = queries
-        self.totals: dict[Key, list[Ints]] = {}
+        self.totals: dict[Key, Sequence[Ints]] = {}
 
     def add(self, model: int, score_range: int, block: Any) -> Iterator[range_job.CountsRow]:
-        """Yield the measured bytes of a block, and add up the arrays."""
+        """Yield the results of a block that are combined, and add up the others."""
         for number, query in enumerate(self.queries):
             for slice_, chunk, measured in query.measure(model, score_range, block):
                 key = model, slice_, chunk * len(self.queries) + number
@@ -225,12 +222,12 @@ class _Measuring:
                     yield model, slice_, score_range, key[2], measured
                 else:
                     parts = [self.totals[key], measured] if key in self.totals else [measured]
-                    self.totals[key] = range_job.add_arrays(parts)
+                    self.totals[key] = _add_arrays(parts)
 
     def finish(self) -> Iterator[range_job.CountsRow]:
         """Yield the sums of arrays."""
         for (model, slice_, chunk), arrays in self.totals.items():
-            yield model, slice_, 0, chunk, pack(arrays)
+            yield model, slice_, 0, chunk, arrays
 
 
 def read_answers(counts: DataFrame, queries: Sequence[Query], n_groups: int = N_GROUPS) -> tuple[list[Answer], Ints]:
@@ -240,32 +237,35 @@ def read_answers(counts: DataFrame, queries: Sequence[Query], n_groups: int = N_
     """
     n_queries = len(queries)
 
-    def combine(key: Key, ranges: Iterator[memoryview]) -> bytes:
+    def combine(key: Key, ranges: Iterator[Any]) -> Any:
         if key[0] == CORPUS:
-            return add_up(ranges)
+            return sum(ranges)
         chunk, number = divmod(key[2], n_queries)
-        return (queries[number].combine or range_job.sum_arrays)((key[0], key[1], chunk), ranges)
+        combine_ranges = queries[number].combine
+        return combine_ranges((key[0], key[1], chunk), ranges) if combine_ranges else _add_arrays(ranges)
 
     combined = range_job.combine_counts(counts, combine, n_groups)
-    row_counts = np.frombuffer(combined.pop((CORPUS, ROW_COUNTS, 0), b""), np.int64)
+    row_counts = combined.pop((CORPUS, ROW_COUNTS, 0), np.zeros(0, np.int64))
     answers: list[dict[Key, Any]] = [{} for _ in queries]
-    for (model, slice_, chunk), data in combined.items():
-        number = chunk % n_queries
-        answers[number][model, slice_, chunk // n_queries] = data if queries[number].combine else unpack(data)
+    for (model, slice_, chunk), result in combined.items():
+        answers[chunk % n_queries][model, slice_, chunk // n_queries] = result
     return [*answers], row_counts
 
 
 def query_blocks(blocks: Blocks, queries: Sequence[Query]) -> list[Answer]:
     """Answer some queries. Runs one Spark action, which reads the blocks."""
-    columns, decode = blocks.columns, blocks.decode
 
     def rows(batches: Batches) -> Iterator[range_job.CountsRow]:
         measuring = _Measuring(queries)
-        for model, score_range, block in decode_blocks(batches, columns, decode):
+        for model, score_range, block in read_blocks(batches):
             yield from measuring.add(model, score_range, block)
         yield from measuring.finish()
 
     return read_answers(range_job.map_to_counts(blocks.frame, rows), queries)[0]
+
+
+def _add_arrays(parts: Iterable[Sequence[Ints]]) -> Sequence[Ints]:
+    return reduce(lambda total, arrays: [a + b for a, b in zip(total, arrays, strict=True)], parts)
 
 
 def run_searches(
@@ -298,11 +298,11 @@ def send(search: Search[Result], answer: Answer | None) -> tuple[Query | None, R
         return None, end.value
 
 
-def _encode(block: RowBlock) -> bytes:
-    """Return a block as bytes. Raises `InputError` if Arrow cannot hold them."""
-    data = block.encode()
-    refuse_large_range(len(block.scores), len(data))
-    return data
+def _keep(block: RowBlock) -> RowBlock:
+    """Return what is kept of a block. Raises `InputError` if Arrow cannot hold it."""
+    arrays = block.scores, block.cell, block.cells.values, block.placements, *(block.baseline or ())
+    refuse_large_range(len(block.scores), sum(array.nbytes for array in arrays))
+    return replace(block, draws=block.draws[:0])
 
 
 def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
@@ -314,11 +314,9 @@ def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
         )
 
 
-def decode_blocks(
-    batches: Batches, columns: CellColumns, decode: Callable[[memoryview, CellColumns], Any] = RowBlock.decode
-) -> Iterator[tuple[int, int, Any]]:
+def read_blocks(batches: Batches) -> Iterator[tuple[int, int, Any]]:
     """Yield the model, the range and the block of each row of a task."""
     for batch in batches:
         models, _, ranges, _, data = batch.columns
         for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
-            yield model, score_range, decode(memoryview(data[index].as_buffer()), columns)
+            yield model, score_range, load(memoryview(data[index].as_buffer()))

@@ -25,7 +25,7 @@ from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
-from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, decode_table, encode_table, list_offsets
+from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, list_offsets
 
 _ROWS_A_BATCH = 1 << 17
 _CODE = "code"
@@ -94,12 +94,12 @@ def cut_with_ids(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]
         yield from list_offsets(model, slice_number, count_by_range(labels, ranges, len(boundaries[model]) + 1))
         for score_range, inside in split_by_range(ranges):
             columns = {SCORE: scores[inside], LABEL: positive[inside], ROW_ID: ids.take(pa.array(chosen[inside]))}
-            yield Part(model, slice_number, score_range, Kind.ROWS, encode_table(pa.table(columns)))
+            yield Part(model, slice_number, score_range, Kind.ROWS, pa.table(columns))
 
 
 def place_range(parts: Parts, first_code: int) -> pa.Table:
     """Return code, score, placement and id of the rows of a range, ascending by score, given the code of negatives."""
-    table = pa.concat_tables(map(decode_table, parts[Kind.ROWS])).combine_chunks()
+    table = pa.concat_tables(parts[Kind.ROWS]).combine_chunks()
     refuse_large_range(table.num_rows)
     table = table.take(pa.array(np.argsort(table.column(SCORE).to_numpy())))
     scores, positive = table.column(SCORE).to_numpy(), table.column(LABEL).to_numpy()

@@ -10,9 +10,10 @@ rows and 24 bytes for each trial of some identities.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Floats, Ints
@@ -21,7 +22,6 @@ from biasspark.config import PinnedAuc, PinnedSkew
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import Fault, InputError
 from biasspark.ranking.counts import Counts, refuse_other_corpus
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pinned_trials import (
     IdentityScores,
     KeptRows,
@@ -43,9 +43,12 @@ _TRIALS_A_CHUNK = 1 << 13
 _MAX_TRIALS = 1 << 23
 """More trials, over all identities, would take 200 MB of counts for a single range."""
 
-_Draw: TypeAlias = Callable[[str, str, RangeScores, Ints, Ints], Iterable[tuple[int, bytes]]]
+_Chunk: TypeAlias = tuple[int, tuple[NDArray[Any], Ints]]
+"""A chunk, the counts of its trials in a range, and the sizes of the four cells of its identities in all ranges."""
+
+_Draw: TypeAlias = Callable[[str, str, RangeScores, Ints, Ints], Iterable[_Chunk]]
 """Maps the names of model and slice, the rows of the identities at every score of a range, and the sizes of their four
-cells in lower ranges and in all, shape (4, identities), to the counts of the trials by chunk."""
+cells in lower ranges and in all, shape (4, identities), to chunks."""
 
 
 def sample_pinned_aucs(
@@ -71,24 +74,23 @@ def sample_pinned_aucs(
     names = tuple(encoding.names[number] for number in numbers)
     chunks = list_chunks(len(names), max(_TRIALS_A_CHUNK // pinned.trials, 1))
 
-    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
+    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[_Chunk]:
         for chunk in chunks:
             counted = [
                 count_pools(pinned, (model, slice_name, names[n]), scores.identity(n), below[:, n], total[:, n])
                 for n in chunk
             ]
-            yield chunk.start, pack([np.stack(counted), total[:, chunk.start : chunk.stop]])
+            yield chunk.start, (np.stack(counted), total[:, chunk.start : chunk.stop])
 
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        counted, totals = zip(*map(unpack, ranges), strict=True)
-        return pack([np.array([mean_and_sd(aucs) for aucs in pool_ranges(counted)]).T, totals[0]])
+    def combine(_: Key, ranges: Iterator[tuple[Ints, Ints]]) -> tuple[Floats, Ints]:
+        counted, totals = zip(*ranges, strict=True)
+        return np.array([mean_and_sd(aucs) for aucs in pool_ranges(counted)]).T, totals[0]
 
     ranges = _count_trials(examples, encoding, boundaries, numbers, draw)
     shape = len(encoding.models), len(encoding.slices), len(counts.numbers)
     combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices) * len(chunks))
     sampled, cells = np.full((2, *shape), np.nan), np.zeros((len(FOUR_CELLS), *shape), np.int64)
-    for (model, slice_number, first), data in combined.items():
-        sampled_chunk, totals = unpack(data)
+    for (model, slice_number, first), (sampled_chunk, totals) in combined.items():
         chosen = slice(1 + first, 1 + first + sampled_chunk.shape[1])
         sampled[:, model, slice_number, chosen], cells[:, model, slice_number, chosen] = sampled_chunk, totals
     refuse_other_corpus(counts, cells.reshape(len(FOUR_CELLS), -1), ~counts.groups.is_overall)
@@ -122,22 +124,21 @@ def sum_kept_rows(
     """
     cell = FOUR_CELLS.index(skew.cell)
 
-    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[tuple[int, bytes]]:
+    def draw(model: str, slice_name: str, scores: RangeScores, below: Ints, total: Ints) -> Iterator[_Chunk]:
         n_below, n_all = below[:, 0].tolist(), total[:, 0].tolist()
         subsets = list_subsets(skew, model, slice_name, n_all[cell])
         kept = sum_kept(scores.identity(0), n_below, n_all, cell, subsets)
-        yield 0, pack([kept, total[:, 0]])
+        yield 0, (kept, total[:, 0])
 
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        sums, totals = zip(*map(unpack, ranges), strict=True)
-        return pack([np.sum(sums, axis=0), totals[0]])
+    def combine(_: Key, ranges: Iterator[tuple[NDArray[Any], Ints]]) -> tuple[NDArray[Any], Ints]:
+        sums, totals = zip(*ranges, strict=True)
+        return np.sum(sums, axis=0), totals[0]
 
     ranges = _count_trials(examples, encoding, boundaries, [encoding.number[skew.identity]], draw)
     combined = combine_counts(ranges, combine, len(encoding.models) * len(encoding.slices))
     cells = np.zeros((len(FOUR_CELLS), len(encoding.models), len(encoding.slices)), np.int64)
     kept: dict[tuple[str, str], KeptRows] = {}
-    for (model, slice_number, _), data in combined.items():
-        trials, total = unpack(data)
+    for (model, slice_number, _), (trials, total) in combined.items():
         cells[:, model, slice_number] = total
         doubled = [(int(subgroup), int(background)) for subgroup, background in trials]
         n_dropped = skew.n_dropped(int(total[cell]))
@@ -161,7 +162,7 @@ def _count_trials(
     """Return the counts of the trials of the given identities in every range. Lazy."""
     sets = ReferenceSets.of(encoding.base_masks, numbers)
 
-    def measure(key: Key, parts: Parts) -> Iterable[tuple[int, bytes]]:
+    def measure(key: Key, parts: Parts) -> Iterable[_Chunk]:
         read = read_range(parts, sets)
         return draw(encoding.models[key[0]], encoding.slices[key[1]], *read) if read else ()
 

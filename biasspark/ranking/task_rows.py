@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from biasspark.ranking.kernels.blocks import (
     sort_cells,
     sort_memberships,
 )
+from biasspark.ranking.kernels.codec import narrow
 from biasspark.ranking.kernels.placements import MAX_ROWS_OF_A_LABEL
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.memberships import Annotations, Memberships, find_memberships, read_annotations
@@ -28,8 +29,8 @@ from biasspark.ranking.memberships import Annotations, Memberships, find_members
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Key: TypeAlias = tuple[int, int, int]
 """Numbers of a model, a slice, and a range or a chunk."""
-Parts: TypeAlias = Mapping[int, Sequence[memoryview]]
-"""The bytes of all parts of a range, by kind."""
+Parts: TypeAlias = Mapping[int, Sequence[Any]]
+"""What all parts of a range hold, by kind."""
 
 FLUSH_ROWS, FLUSH_BYTES = 500_000, 128 << 20
 """Limits of the rows that are sorted at a time. 2 M rows would be as fast, in twice the memory."""
@@ -46,13 +47,13 @@ class Kind:
 
 
 class Part(NamedTuple):
-    """One task's part of a range: bytes of some kind."""
+    """One task's part of a range: an object of some kind."""
 
     model: int
     slice: int
     score_range: int
     kind: int
-    data: bytes
+    data: Any
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def sort_rows(
                 hit = inside[numbers]
                 blocks = sort_memberships(keys[hit], scores[numbers[hit]], boundaries[model])
             for score_range, block in blocks:
-                yield Part(model, slice_number, score_range, kind, block.encode())
+                yield Part(model, slice_number, score_range, kind, block)
 
 
 def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
@@ -203,7 +204,7 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
     Raises `InputError` if there are more rows of a label than the kernels can count. The label is the last bit of a
     key, or of the quotient where keys are multiplied by a number of groups.
     """
-    blocks = [Block.decode(data) for data in parts.get(kind, ())]
+    blocks = list(parts.get(kind, ()))
     n_positive = sum(int(block.rows_of_keys[block.keys // n_groups & 1 == 1].sum()) for block in blocks)
     n_rows = sum(int(block.rows_of_keys.sum()) for block in blocks)
     if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MAX_ROWS_OF_A_LABEL:
@@ -227,18 +228,6 @@ def sort_with_offsets(rows: TaskRows, boundaries: Sequence[Floats], sets: Refere
 
 def list_offsets(model: int, slice_number: int, counts: Ints) -> Iterator[Part]:
     """Yield the offsets of each range, from a task's row counts, shape (ranges, sets): see `RankOffsets`."""
-    for score_range, data in enumerate(RankOffsets.encode(counts)):
-        yield Part(model, slice_number, score_range, Kind.OFFSETS, data)
-
-
-def encode_table(table: pa.Table) -> bytes:
-    """Return an Arrow table as bytes, to travel between workers."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def decode_table(data: bytes | memoryview) -> pa.Table:
-    """Return the table that `encode_table` wrote, without a copy."""
-    return pa.ipc.open_stream(data).read_all()
+    total = narrow(counts.sum(axis=0))
+    for score_range, below in enumerate(counts.cumsum(axis=0) - counts if total.any() else ()):
+        yield Part(model, slice_number, score_range, Kind.OFFSETS, RankOffsets(narrow(below), total))

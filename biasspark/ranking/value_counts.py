@@ -6,11 +6,10 @@ rows --count--> values by range --one shuffle--> the values at quantiles, of col
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,6 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Floats, Ints
 from biasspark.ranking import range_job
-from biasspark.ranking.engine import add_up
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.task_rows import Batches, Key, Part
 
 MAX_NUMBERS = 1 << 20
@@ -58,16 +55,6 @@ class NumberCounts(NamedTuple):
         size, reached = MAX_NUMBERS // 16, np.cumsum(total.counts)
         chosen = np.searchsorted(reached, np.arange(1, size + 1) * int(reached[-1]) // size)
         return NumberCounts(total.values[chosen], np.diff(np.append(0, reached[chosen])), False)
-
-    def encode(self) -> bytes:
-        """Return the counts as bytes."""
-        return pack([self.values, self.counts, np.array([self.is_exact], np.int64)])
-
-    @staticmethod
-    def decode(data: memoryview | bytes) -> NumberCounts:
-        """Return the counts that `encode` wrote."""
-        values, counts, is_exact = unpack(data)
-        return NumberCounts(values, counts, bool(is_exact[0]))
 
 
 class Numbers(NamedTuple):
@@ -120,15 +107,15 @@ def count_values(
         return ValueCounts({}, {}, {})
     narrow = corpus.select(*(value.alias(f"value_{n}") for n, value in enumerate(columns.values())))
 
-    def combine(key: Key, tasks: Iterator[memoryview]) -> bytes:
+    def combine(key: Key, tasks: Iterator[Any]) -> Any:
         if key[0] == n_columns:
-            return add_up(tasks)
+            return sum(tasks)
         if key[0] < n_numbers:
-            return _summarize(reduce(NumberCounts.add, map(NumberCounts.decode, tasks)), most_bins)
+            return _summarize(reduce(NumberCounts.add, tasks), most_bins)
         total = Counter[str]()
-        for data in tasks:
-            total.update(json.loads(bytes(data)))
-        return json.dumps(dict(total.most_common(MAX_CATEGORIES + 1))).encode()
+        for counted in tasks:
+            total.update(counted)
+        return dict(total.most_common(MAX_CATEGORIES + 1))
 
     count = partial(_count_task, n_numbers=n_numbers, n_columns=n_columns)
     combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
@@ -137,13 +124,13 @@ def count_values(
         return ValueCounts(
             dict.fromkeys(numbers, no_numbers), {name: {} for name in texts}, dict.fromkeys(columns, False)
         )
-    summaries = [unpack(combined[number, 0, 0]) for number in range(n_numbers)]
-    listed = [Numbers(edges, int(n_known)) for edges, (_, n_known) in summaries]
-    if many := {number: listed[number] for number, (_, (is_exact, _)) in enumerate(summaries) if not is_exact}:
+    summaries = [combined[number, 0, 0] for number in range(n_numbers)]
+    listed = [numbers for numbers, _ in summaries]
+    if many := {number: listed[number] for number, (_, is_exact) in enumerate(summaries) if not is_exact}:
         for number, edges in _count_by_range(narrow, many, most_bins).items():
-            listed[number] = Numbers(edges, listed[number].n_known)
-    text_counts = [json.loads(combined[number, 0, 0]) for number in range(n_numbers, n_columns)]
-    has_null = (np.frombuffer(combined[n_columns, 0, 0], np.int64) > 0).tolist()
+            listed[number] = listed[number]._replace(edges=edges)
+    text_counts = [combined[number, 0, 0] for number in range(n_numbers, n_columns)]
+    has_null = (combined[n_columns, 0, 0] > 0).tolist()
     return ValueCounts(
         dict(zip(numbers, listed, strict=True)),
         dict(zip(texts, text_counts, strict=True)),
@@ -166,10 +153,10 @@ def _count_task(batches: Batches, n_numbers: int, n_columns: int) -> Iterator[ra
                 names = values.cast(pa.string()).to_pylist()
                 text_counts[number - n_numbers].update(dict(zip(names, counts.tolist(), strict=True)))
     for number, counted in enumerate(number_counts):
-        yield number, 0, 0, 0, counted.encode()
+        yield number, 0, 0, 0, counted
     for number, counted_texts in enumerate(text_counts, n_numbers):
-        yield number, 0, 0, 0, json.dumps(dict(counted_texts.most_common(MAX_CATEGORIES + 1))).encode()
-    yield n_columns, 0, 0, 0, n_null.tobytes()
+        yield number, 0, 0, 0, dict(counted_texts.most_common(MAX_CATEGORIES + 1))
+    yield n_columns, 0, 0, 0, n_null
 
 
 def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
@@ -178,15 +165,15 @@ def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
     return counted.field("values"), counted.field("counts").to_numpy().astype(np.int64)
 
 
-def _summarize(counted: NumberCounts, most_bins: int) -> bytes:
-    """Return bin edges, or range boundaries if there are too many values; whether they are exact; and the rows."""
+def _summarize(counted: NumberCounts, most_bins: int) -> tuple[Numbers, bool]:
+    """Return a column with its bin edges, or range boundaries if there are too many values, and if it is exact."""
     n_known, values = int(counted.counts.sum()), counted.values
     if not counted.is_exact:
         n_ranges = -(-n_known // _ROWS_A_RANGE)
         values = np.unique(choose_edges(values, counted.counts, 0, n_known, n_ranges)[1:])
     elif len(values) > most_bins:
         values = choose_edges(values, counted.counts, 0, n_known, most_bins)
-    return pack([values, np.array([counted.is_exact, n_known], np.int64)])
+    return Numbers(values, n_known), counted.is_exact
 
 
 def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: int) -> dict[int, Floats]:
@@ -203,21 +190,20 @@ def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: i
                 pieces = zip(np.split(counted.values, cuts), np.split(counted.counts, cuts), strict=True)
                 below = 0
                 for piece, (values_of_piece, rows) in enumerate(pieces):
-                    yield Part(number, 0, piece, _VALUES, pack([values_of_piece, rows]))
-                    yield Part(number, 0, piece, _OFFSETS, pack([np.array([below], np.int64)]))
+                    yield Part(number, 0, piece, _VALUES, (values_of_piece, rows))
+                    yield Part(number, 0, piece, _OFFSETS, below)
                     below += int(rows.sum())
 
     def choose(batches: Batches) -> Iterator[range_job.CountsRow]:
         for key, parts in range_job.read_ranges(batches):
-            values, counts = (np.concatenate(arrays) for arrays in zip(*map(unpack, parts[_VALUES]), strict=True))
+            values, counts = (np.concatenate(arrays) for arrays in zip(*parts[_VALUES], strict=True))
             counted = NumberCounts.of(values, counts)
-            below = sum(int(unpack(data)[0][0]) for data in parts[_OFFSETS])
-            chosen = choose_edges(counted.values, counted.counts, below, sizes[key[0]], most_bins)
-            yield *key, 0, pack([chosen])
+            below = sum(parts[_OFFSETS])
+            yield *key, 0, choose_edges(counted.values, counted.counts, below, sizes[key[0]], most_bins)
 
-    def combine(_: Key, ranges: Iterator[memoryview]) -> bytes:
-        return pack([np.concatenate([unpack(data)[0] for data in ranges])])
+    def combine(_: Key, ranges: Iterator[Floats]) -> Floats:
+        return np.concatenate(list(ranges))
 
     ranges = range_job.gather_ranges(range_job.cut_batches(narrow, cut), list(ends.values()), 1)
     combined = range_job.combine_counts(range_job.map_to_counts(ranges, choose), combine, len(many))
-    return {number: unpack(data)[0] for (number, _, _), data in combined.items()}
+    return {number: edges for (number, _, _), edges in combined.items()}

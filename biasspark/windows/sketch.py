@@ -250,7 +250,7 @@ def read_sketches(
             kind, block = read_piece(memoryview(piece.as_buffer()))
             for entered, renumbered in renumberings[run.as_py()].enter(kind, block):
                 for score_range, range_block in cut_block(renumbered, boundaries[key[0]]):
-                    yield Part(*key, score_range, entered, range_block.encode())
+                    yield Part(*key, score_range, entered, range_block)
 
     n_scores = sum(by_model[model].n_rows for by_model in headers for model in window.models)
     blocks = rows.where((F.col("score_range") >= 0) & F.col(MODEL).isin(*window.models))

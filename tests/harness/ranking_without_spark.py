@@ -213,8 +213,8 @@ def count_by_name(examples: Sequence[Example], encoding: Encoding) -> dict[str, 
 
 def gather_parts(batches: Iterable[pa.RecordBatch], encoding: Encoding, cut: Cut) -> dict[Key, Parts]:
     """Cut each batch as a task of its own, and bring the parts of every range together, ascending."""
-    gathered: dict[Key, dict[int, list[memoryview]]] = {}
+    gathered: dict[Key, dict[int, list[Any]]] = {}
     for batch in batches:
         for part in cut(TaskRows(pa.Table.from_batches([batch]), encoding)):
-            gathered.setdefault(part[:3], {}).setdefault(part.kind, []).append(memoryview(part.data))
+            gathered.setdefault(part[:3], {}).setdefault(part.kind, []).append(part.data)
     return dict(sorted(gathered.items()))

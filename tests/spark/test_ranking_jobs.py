@@ -16,7 +16,7 @@ from biasspark.columns import GROUP
 from biasspark.config import PinnedAuc, PinnedSkew
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.jackknife_replicates import count_replicates
-from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.codec import load
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.ranking.range_job import gather_ranges, unhash
 from biasspark.ranking.row_blocks import BLOCK, RowRanking
@@ -125,10 +125,7 @@ def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> N
     reverse = [row.of_baseline._replace(baseline=row.score) for row in both.rows]
     with kept(ranking.place(frame.repartition(3), [])) as placed:
         rows = placed.where(f"chunk = {BLOCK}").union(ranking.compare(placed)).collect()
-    blocks = {
-        (row["model"], row["score_range"]): list_rows(RowBlock.decode(bytes(row["data"]), ranking.description.columns))
-        for row in rows
-    }
+    blocks = {(row["model"], row["score_range"]): list_rows(load(row["data"])) for row in rows}
     models = [first.rows, second.rows, both.rows, reverse]
     expected = {
         (number, score_range): list_rows(block)

@@ -17,6 +17,7 @@ from biasspark.ranking.kernels.blocks import (
     sort_memberships,
     split_by_range,
 )
+from biasspark.ranking.kernels.codec import dump
 
 Sorter = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[int, Block]]]
 SORTERS = [sort_cells, sort_memberships]
@@ -69,7 +70,7 @@ def test_blocks_are_sorted_and_collapsed(sort: Sorter, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_both_ways_of_sorting_make_the_same_bytes(seed: int) -> None:
     rows = random_rows(seed)
-    by_key, at_once = ([(place, block.encode()) for place, block in sort(*rows)] for sort in SORTERS)
+    by_key, at_once = ([(place, dump(block)) for place, block in sort(*rows)] for sort in SORTERS)
     assert by_key == at_once
 
 
@@ -97,31 +98,11 @@ def test_more_ranges_times_keys_than_sixteen_bits() -> None:
     assert count_blocks(sort_memberships(keys, scores, boundaries)) == wanted
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        Block(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)),
-        Block(np.array([3]), np.array([2]), np.array([-1.5, 1e308]), np.empty(0, np.int64)),
-        *(
-            Block(np.array([-1, 1 << 62]), np.array([1, 2]), np.array([5e-324, 0.0, 0.1]), np.array([1, largest, 3]))
-            for largest in (255, 256, 65_536, 1 << 32, 1 << 62)
-        ),
-    ],
-    ids=["empty", "counts of one", *(f"counts of {width} bytes" for width in (1, 2, 4, 8)), "large counts"],
-)
-def test_a_block_reads_back(block: Block) -> None:
-    found = Block.decode(block.encode())
-    for name in ("keys", "lengths", "scores", "counts"):
-        wanted = getattr(block, name)
-        assert getattr(found, name).tolist() == wanted.tolist()
-        assert getattr(found, name).dtype == wanted.dtype
-
-
 def test_a_block_costs_eight_bytes_a_score_and_a_count_as_many_as_it_needs() -> None:
     for largest, width in ((1, 0), (2, 1), (300, 2), (70_000, 4)):
         scores = np.r_[np.arange(1000.0), np.zeros(largest - 1)]
         [(_, block)] = sort_cells(np.zeros(len(scores), np.int64), scores, NO_CUT)
-        assert 0 < len(block.encode()) - 8 * 1000 - 1000 * width < 150
+        assert 0 < len(dump(block)) - 8 * 1000 - 1000 * width < 350
 
 
 @pytest.mark.parametrize("sort", SORTERS)

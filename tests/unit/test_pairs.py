@@ -19,7 +19,6 @@ from biasspark.attribution.pair_kernel import Samples
 from biasspark.attribution.pairs import pair_segments
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
-from biasspark.ranking.kernels.codec import unpack
 from biasspark.ranking.row_blocks import send
 from biasspark.ranking.task_rows import Key
 from biasspark.tables.schemas import PAIR_SEGMENTS, table_of_rows
@@ -41,12 +40,12 @@ def segment(
     searching = pair_segments(features, {(m, s): (f"m{m}", f"s{s}") for m, s in keys}, settings, level)
     query = next(searching)
     assert query.combine is not None
-    measured: defaultdict[Key, list[memoryview]] = defaultdict(list)
+    measured: defaultdict[Key, list[Any]] = defaultdict(list)
     for model, of_model in enumerate(blocks):
         for score_range, block in sorted(of_model.items()):
             for part, chunk, data in query.measure(model, score_range, block):
-                measured[model, part, chunk].append(memoryview(data))
-                n_sent = np.bincount(unpack(data)[1], minlength=2)
+                measured[model, part, chunk].append(data)
+                n_sent = np.bincount(data[1], minlength=2)
                 assert (n_sent <= [2 * settings.negatives, 2 * settings.positives]).all()
     nodes = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
     assert nodes is not None

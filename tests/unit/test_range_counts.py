@@ -1,4 +1,4 @@
-"""Everything that is counted of a range: rows at or above edges and labels, against loops over rows, and its bytes."""
+"""Everything that is counted of a range: rows at or above edges and labels, against loops over rows."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ def test_labels_are_counted_by_length_bin_for_rows_that_stay(n_bins: int) -> Non
     assert labels.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("value", [0, 1, 2**31 - 5, 2**62 - 20, 2**63 - 20, 2**64, 2**100, 2**124])
-def test_counts_of_some_identities_read_back(value: int) -> None:
+def test_counts_of_some_identities() -> None:
     n_rows = np.arange(N_CELLS * 5).reshape(N_CELLS, 5)
-    sums = np.array([value + place for place in range(3 * N_PAIRS * 5)], object).reshape(3, N_PAIRS, 5)
+    sums = np.arange(3 * N_PAIRS * 5).astype(object).reshape(3, N_PAIRS, 5)
     bins = np.arange(N_CELLS * 5 * 2).reshape(N_CELLS, 5, 2)
     counts = RangeCounts(PairSums.of_cells(n_rows, sums), 3, bins, Profile(7, 5, 2, -1.5, 0.1), 7)
-    found = RangeCounts.decode(counts.encode(range(1, 4)))
-    assert [column.tolist() for column in found.pairs] == [column[:, 1:4].tolist() for column in counts.pairs]
-    assert (found.n_rows.tolist(), found.bins.tolist()) == (n_rows[:, 1:4].tolist(), bins[:, 1:4].tolist())
-    assert found[1:2] + found[3:] == counts[1:2] + counts[3:]
+    some = counts.of_identities(range(1, 4))
+    assert [column.tolist() for column in some.pairs] == [column[:, 1:4].tolist() for column in counts.pairs]
+    assert (some.n_rows.tolist(), some.bins.tolist()) == (n_rows[:, 1:4].tolist(), bins[:, 1:4].tolist())
+    assert some[1:2] + some[3:] == counts[1:2] + counts[3:]
 
 
 @pytest.mark.parametrize(("n_identities", "n_edges", "word"), [(2_000_000, 0, "U statistics"), (3000, 10_001, "bins")])

@@ -1,8 +1,8 @@
-"""Cells of what rows have in common, and blocks as bytes, against tuples in Python."""
+"""Cells of what rows have in common, and blocks, against tuples in Python."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import NULL_BIN, Feature
 from biasspark.ranking.described_rows import RowDescription, cut_into_bins, find_groups
-from biasspark.ranking.kernels.row_block import RowBlock, join_cells, keep_cells, number_cells
+from biasspark.ranking.kernels.row_block import join_cells, keep_cells, number_cells
 from biasspark.ranking.task_rows import TaskRows
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 
@@ -57,27 +57,21 @@ def test_cells_without_rows_are_left_out(rows: np.ndarray, chosen: list[int]) ->
     assert kept[1].shape[1] == len({*map(tuple, rows[indices].tolist())})
 
 
-@pytest.mark.parametrize("baseline", [False, True])
-@pytest.mark.parametrize("is_drawn", [False, True])
-def test_a_block_is_what_was_written(baseline: bool, is_drawn: bool) -> None:
-    rows = draw_examples(3, 40, [Feature("x", "x", True, (1.0, 2.0), True)], baseline=baseline)
-    rows = rows if is_drawn else [row._replace(draw=None) for row in rows]
+def test_a_block_says_what_its_rows_are() -> None:
+    rows = draw_examples(3, 40, [Feature("x", "x", True, (1.0, 2.0), True)])
     for block in cut_blocks(rows, [0.5]).values():
-        read = RowBlock.decode(memoryview(block.encode()), block.cells.columns)
-        np.testing.assert_equal(astuple(read), astuple(replace(block, draws=block.draws[:0])))
-        assert (read.baseline is None) == (not baseline)
         in_order = [rows[index] for index in np.argsort([row.score for row in rows], kind="stable")]
         in_order = [row for row in in_order if row.score in block.scores]
-        assert read.label.tolist() == [row.label for row in in_order]
-        assert read.cells.honest[read.cell].tolist() == [row.honest for row in in_order]
-        assert read.cells.bins[0, read.cell].tolist() == [row.bins[0] for row in in_order]
-        assert read.cells.groups(0)[read.cell].tolist() == [row.groups[0] for row in in_order]
-        assert read.cells.in_segment(0)[read.cell].tolist() == [row.segments[0] for row in in_order]
+        assert block.label.tolist() == [row.label for row in in_order]
+        assert block.cells.honest[block.cell].tolist() == [row.honest for row in in_order]
+        assert block.cells.bins[0, block.cell].tolist() == [row.bins[0] for row in in_order]
+        assert block.cells.groups(0)[block.cell].tolist() == [row.groups[0] for row in in_order]
+        assert block.cells.in_segment(0)[block.cell].tolist() == [row.segments[0] for row in in_order]
         for number in range(3):
             expected = [index for index, row in enumerate(in_order) if row.in_slice(number)]
-            assert read.rows_of(number).tolist() == expected
-        assert read.scores[read.score_starts][read.score_index].tolist() == read.scores.tolist()
-        assert len(read.score_starts) == len(set(read.scores.tolist()))
+            assert block.rows_of(number).tolist() == expected
+        assert block.scores[block.score_starts][block.score_index].tolist() == block.scores.tolist()
+        assert len(block.score_starts) == len(set(block.scores.tolist()))
 
 
 def test_numbers_are_in_the_bin_that_begins_at_or_below_them() -> None:

@@ -15,10 +15,9 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking.engine import rank
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
-from biasspark.ranking.kernels.codec import pack, unpack
+from biasspark.ranking.kernels.codec import load
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
-from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
-from biasspark.ranking.kernels.row_block import RowBlock
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_with_ids, place_range
 from biasspark.ranking.task_rows import Kind
@@ -127,22 +126,21 @@ def test_rows_are_ranked_into_blocks(
     models, batch = draw_two_models(seed, n_rows)
     ranking = RowRanking(ENCODING, [np.array(edges) for edges in cuts], DESCRIPTION)
     tasks = frame_of(*([batch.slice(start, rows_a_task)] for start in range(0, n_rows, rows_a_task)))
-    query = Query(lambda model, score_range, block: [(0, 3, bytes([model, len(block.scores)]))], lambda _, data: b"")
+    query = Query(lambda model, score_range, block: [(0, 3, (model, len(block.scores)))], lambda _, results: None)
     measured = ranking.place(tasks, [query])
     blocks, chunks = {}, {}
     for row in measured.collect():
         if row["chunk"] == BLOCK:
-            block = RowBlock.decode(row["data"], ranking.description.columns)
-            blocks[row["model"], row["score_range"]] = list_rows(block)
+            blocks[row["model"], row["score_range"]] = list_rows(load(row["data"]))
         elif row["chunk"] == 3:
-            chunks[row["model"], row["score_range"]] = row["data"]
+            chunks[row["model"], row["score_range"]] = load(row["data"])
     expected = {
         (model, score_range): block
         for model, ranked in enumerate(models[:2])
         for score_range, block in (cut_blocks(ranked.rows, cuts[model]) if ranked.rows else {}).items()
     }
     assert blocks == {key: list_rows(block) for key, block in expected.items()}
-    assert chunks == {key: bytes([key[0], len(block.scores)]) for key, block in expected.items()}
+    assert chunks == {key: (key[0], len(block.scores)) for key, block in expected.items()}
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_ROWS_A_RANGE", 20), ("MAX_BLOCK_BYTES", 500)])
@@ -173,6 +171,6 @@ def test_pairs_of_every_two_groups(rows: list[tuple[float, bool, int]], cut: flo
 def test_squares_of_many_rows_of_one_score_pass_64_bits() -> None:
     positive = np.repeat([False, True], [2**21, 2**20])
     nothing = np.zeros(len(positive), np.int64)
-    sums = PairSums.of_arrays(*unpack(pack(count_group_pairs(nothing, positive, nothing, 1).to_arrays())))
+    sums = count_group_pairs(nothing, positive, nothing, 1)
     assert sums.high_squares[0, 0] == 2**20 * 2**42
     assert sums.low_squares[0, 0] == 2**21 * 2**40

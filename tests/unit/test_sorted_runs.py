@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biasspark.ranking.kernels.exact import join_wide, split_wide
 from biasspark.ranking.kernels.sorted_runs import Segments, sort_runs
 
 LENGTHS = [[1], [5], [1, 1, 1], [3, 1, 4, 2], [7, 1]]
@@ -47,14 +46,6 @@ def test_a_wide_sum_over_many_entries() -> None:
     biggest = (1 << 62) - 1
     values = np.full(100_000, biggest)
     assert segments_of([len(values)], wide=True).dot(values, values).tolist() == [100_000 * biggest**2]
-
-
-def test_wide_integers_read_back() -> None:
-    values = np.array([[0, 1], [2**62 - 1, 2**62], [2**64, 2**125 - 1]], object)
-    limbs = split_wide(values)
-    assert limbs.dtype == np.int64
-    assert join_wide(limbs).tolist() == values.tolist()
-    assert {type(value) for value in join_wide(limbs).ravel()} == {int}
 
 
 @pytest.mark.parametrize("low", [0.0, -3.0])

@@ -151,7 +151,7 @@ def test_without_a_usable_row_only_row_counts_are_left() -> None:
 def test_rows_cost_nothing_in_slices_that_they_are_not_in() -> None:
     encoding = encoding_of(flags("a"), slices=3)
     batch = pack(encoding, {("slice", 2): [True, False]}, [[0.5, 0.7]])
-    blocks = {part.slice: Block.decode(part.data) for part in cut(batch, encoding) if part.kind == Kind.CELLS}
+    blocks = {part.slice: part.data for part in cut(batch, encoding) if part.kind == Kind.CELLS}
     assert {number: block.scores.tolist() for number, block in blocks.items()} == {0: [0.5, 0.7], 2: [0.5]}
 
 
@@ -160,7 +160,7 @@ def test_a_membership_is_one_entry() -> None:
     states: dict[str, list[State]] = {"a": [True, False, False], "b": [None, False, False], "c": [False, False, True]}
     batch = pack(encoding, membership_fields(encoding, states), [[0.1, 0.2, 0.3]])
     [part] = [part for part in cut(batch, encoding) if part.kind == Kind.MEMBERSHIPS]
-    assert Block.decode(part.data).lengths.tolist() == [1, 1, 1]
+    assert part.data.lengths.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("n_sources", [20, 40, 61])
@@ -181,9 +181,9 @@ def test_as_many_sources_as_a_configuration_may_have_can_be_unknown(n_sources: i
 
 @pytest.mark.parametrize("n_groups", [1, 100])
 def test_a_range_with_too_many_rows_of_a_label_is_refused(n_groups: int) -> None:
-    def parts_of(n_rows: int, key: int) -> dict[int, list[memoryview]]:
+    def parts_of(n_rows: int, key: int) -> dict[int, list[Block]]:
         block = Block(np.array([key * n_groups]), np.array([1]), np.array([0.5]), np.array([n_rows]))
-        return {Kind.CELLS: [memoryview(block.encode())] * 2}
+        return {Kind.CELLS: [block] * 2}
 
     for key in (0, 1):
         assert len(read_blocks(parts_of(2**29 - 1, key), Kind.CELLS, n_groups)) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 
@@ -45,7 +44,6 @@ def test_bins_begin_at_exact_quantiles(values: list[float], n_bins: int, cut: fl
 def test_counts_of_parts_are_those_of_all(values: list[float], cut: int) -> None:
     together, parts = count(values), count(values[:cut]).add(count(values[cut:]))
     np.testing.assert_equal(tuple(parts), tuple(together))
-    np.testing.assert_equal(tuple(NumberCounts.decode(together.encode())), tuple(together))
     assert together.is_exact
     expected = Counter(repr(value + 0.0) for value in values)
     assert dict(zip(map(repr, together.values.tolist()), together.counts.tolist(), strict=True)) == expected
@@ -64,4 +62,4 @@ def test_of_too_many_values_a_sample_stays(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_task_sends_no_more_texts_than_are_too_many() -> None:
     batch = pa.record_batch({"value_0": [str(n) for n in range(5000)]})
     (_, _, _, _, texts), _ = value_counts._count_task(iter([batch]), 0, 1)
-    assert len(json.loads(texts)) == value_counts.MAX_CATEGORIES + 1
+    assert len(texts) == value_counts.MAX_CATEGORIES + 1

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biasspark.arrays import Floats, Ints
-from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.codec import narrow
 from biasspark.ranking.kernels.sorted_runs import (
     collapse,
     find_distinct,
@@ -66,35 +67,26 @@ class Block:
     """How many entries of `scores` belong to each key."""
     scores: Floats
     """Finite, ascending within a key, keys one after another."""
-    counts: Ints
-    """How many rows have each key and score; empty if every count is 1."""
+    counts: NDArray[Any]
+    """How many rows have each key and score, in the narrowest type: mostly one byte, whose score takes eight. Empty if
+    every count is 1."""
 
     @staticmethod
     def of(keys: Ints, scores: Floats, counts: Ints) -> Block:
         """Return the block of distinct (key, score), ascending, and how many rows have each."""
-        return Block(*collapse(keys), scores, counts[:0] if (counts == 1).all() else counts)
+        return Block(*collapse(keys), scores, narrow(counts[:0] if (counts == 1).all() else counts))
 
     @property
     def full_counts(self) -> Ints:
         """The counts of all entries, also if all are 1."""
-        return self.counts if len(self.counts) else np.ones(len(self.scores), np.int64)
+        return self.counts.astype(np.int64) if len(self.counts) else np.ones(len(self.scores), np.int64)
 
     @property
     def rows_of_keys(self) -> Ints:
         """How many rows have each key."""
         if not len(self.counts):
             return self.lengths
-        return np.add.reduceat(self.counts, np.cumsum(self.lengths) - self.lengths)
-
-    def encode(self) -> bytes:
-        """Return the block as bytes; a count is mostly one byte, and its score eight."""
-        return pack([self.keys, self.lengths, self.scores, narrow(self.counts)])
-
-    @staticmethod
-    def decode(data: bytes | memoryview) -> Block:
-        """Return the block that `encode` wrote; only counts are copied."""
-        keys, lengths, scores, counts = unpack(data)
-        return Block(keys, lengths, scores, counts.astype(np.int64))
+        return np.add.reduceat(self.full_counts, np.cumsum(self.lengths) - self.lengths)
 
     def cells(self) -> Iterator[tuple[int, Floats, Ints]]:
         """Yield every key with its scores and their counts."""
@@ -215,12 +207,12 @@ def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
 
 
 def read_piece(piece: bytes | memoryview) -> tuple[int, Block]:
-    """Return the kind and the block of a piece; only counts are copied."""
+    """Return the kind and the block of a piece, without a copy."""
     kind, n_keys, n_scores, width = np.frombuffer(piece, np.int64, 4).tolist()
     n_words = 2 * n_keys + n_scores
     keys, lengths, scores = np.split(np.frombuffer(piece, np.int64, n_words, _HEADER_BYTES), [n_keys, 2 * n_keys])
     counts = np.frombuffer(piece, f"u{width}", offset=_HEADER_BYTES + 8 * n_words) if width else keys[:0]
-    return kind, Block(keys, lengths, scores.view(np.float64), counts.astype(np.int64))
+    return kind, Block(keys, lengths, scores.view(np.float64), counts)
 
 
 def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:

@@ -1,47 +1,55 @@
-"""Tuples of arrays as bytes, to travel between Python workers. numpy only."""
+"""Objects as bytes, to travel between the processes of a run. numpy only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copyreg
+import pickle
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biasspark.ranking.kernels.exact import join_wide, split_wide
-
-_DTYPES = tuple(np.dtype(name) for name in ("i8", "f8", "u1", "u2", "u4", "u8", "O"))
 _ALIGNMENT = 8
 
 
-def pack(arrays: Sequence[NDArray[Any]]) -> bytes:
-    """Return arrays as bytes: their types and shapes, then their entries.
+def dump(value: Any) -> bytes:
+    """Return an object as bytes: its pickle, then the entries of its arrays.
 
-    Entries are int64, float64, unsigned integers, or Python integers in (-2^125, 2^125), which take 16 bytes.
+    Arrays are written as here, so the driver and the workers may have different versions of numpy.
     """
-    header = [number for array in arrays for number in (_DTYPES.index(array.dtype), array.ndim, *array.shape)]
-    parts: list[Any] = [np.array([len(arrays), len(header), *header], np.int64).data]
-    for array in arrays:
-        stored = split_wide(array) if array.dtype.hasobject else array
-        parts += [np.ascontiguousarray(stored).data, bytes(-stored.nbytes % _ALIGNMENT)]
-    return b"".join(parts)
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = BytesIO()
+    pickler = pickle.Pickler(pickled, 5, buffer_callback=buffers.append)
+    pickler.dispatch_table = {**copyreg.dispatch_table, np.ndarray: _reduce}
+    pickler.dump(value)
+    parts = [pickled.getbuffer(), *(buffer.raw() for buffer in buffers)]
+    sizes = np.array([len(parts), *map(len, parts)], np.int64)
+    return b"".join([sizes.data, *(piece for part in parts for piece in (part, bytes(-len(part) % _ALIGNMENT)))])
 
 
-def unpack(data: bytes | memoryview) -> list[NDArray[Any]]:
-    """Return the arrays that `pack` wrote, as read-only views, except Python integers."""
-    n_arrays, n_header = (int(size) for size in np.frombuffer(data, np.int64, 2))
-    header = np.frombuffer(data, np.int64, n_header, offset=16).tolist()
-    arrays: list[NDArray[Any]] = []
-    offset = 16 + 8 * n_header
-    for _ in range(n_arrays):
-        number, n_axes, *header = header
-        shape, header, dtype = header[:n_axes], header[n_axes:], _DTYPES[number]
-        if is_wide := dtype.hasobject:
-            shape, dtype = [2, *shape], np.dtype(np.int64)
-        array = np.frombuffer(data, dtype, int(np.prod(shape)), offset=offset).reshape(shape)
-        arrays.append(join_wide(array) if is_wide else array)
-        offset += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
-    return arrays
+def load(data: bytes | memoryview) -> Any:
+    """Return the object that `dump` wrote. Its arrays are read-only views, except those of Python integers.
+
+    Reading a pickle can run any code, so the bytes are always those of a process of the same run: never those of a
+    table, a corpus or a file that a user names.
+    """
+    n_parts = int(np.frombuffer(data, np.int64, 1)[0])
+    parts, offset = [], 8 * (1 + n_parts)
+    for size in np.frombuffer(data, np.int64, n_parts, offset=8).tolist():
+        parts.append(memoryview(data)[offset : offset + size])
+        offset += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return pickle.loads(parts[0], buffers=parts[1:])
+
+
+def _reduce(array: NDArray[Any]) -> tuple[Any, ...]:
+    entries = array.ravel().tolist() if array.dtype.hasobject else pickle.PickleBuffer(np.ascontiguousarray(array).data)
+    return _restore, (entries, array.dtype.str, array.shape)
+
+
+def _restore(entries: Any, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = np.array(entries, object) if dtype == "|O" else np.frombuffer(entries, dtype)
+    return array.reshape(shape)
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Integers beyond 64 bits: as pairs of int64 limbs to travel, and exact sums of products. numpy only."""
+"""Exact sums of products, also beyond 64 bits. numpy only."""
 
 from __future__ import annotations
 
@@ -8,21 +8,9 @@ import numpy as np
 
 from biasspark.arrays import BigInts, Ints
 
-_WIDE_BITS, _LIMB_BITS = 62, 31
-_WIDE_MASK, _LIMB_MASK = (1 << _WIDE_BITS) - 1, (1 << _LIMB_BITS) - 1
+_LIMB_BITS = 31
+_LIMB_MASK = (1 << _LIMB_BITS) - 1
 _LARGEST = 2**63 - 1
-
-
-def split_wide(values: BigInts) -> Ints:
-    """Return Python integers in (-2^125, 2^125) as int64 limbs of 62 bits, shape (2, ...): the low limb first."""
-    return np.stack([values & _WIDE_MASK, values >> _WIDE_BITS]).astype(np.int64)
-
-
-def join_wide(limbs: Ints) -> BigInts:
-    """Return the Python integers that `split_wide` split."""
-    low, high = limbs.astype(object)
-    joined: BigInts = low + (high << _WIDE_BITS)
-    return joined
 
 
 def sum_products(first: Ints, second: Ints, starts: Ints, *, wide: bool) -> BigInts:

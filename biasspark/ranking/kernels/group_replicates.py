@@ -17,7 +17,6 @@ import numpy as np
 
 from biasspark.arrays import BigInts, Ints
 from biasspark.ranking.kernels.blocks import Block, list_entries
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS, HIGH_CELLS, LOW_CELLS, N_CELLS, N_PAIRS
 from biasspark.ranking.kernels.reference_sets import ReferenceSets, is_known
 from biasspark.ranking.kernels.sorted_runs import doubled_placement, place_runs, split_by_code
@@ -26,22 +25,12 @@ from biasspark.ranking.kernels.sorted_runs import doubled_placement, place_runs,
 class GroupSums(NamedTuple):
     """Sums by group over a stretch of the score line, for K identities and G groups."""
 
-    n_rows: Ints | BigInts
+    n_rows: BigInts
     """Rows of every cell in each group, shape (K, 4, G)."""
-    two_u: Ints | BigInts
+    two_u: BigInts
     """Twice U of every pair of cells, shape (K, 6)."""
-    two_u_of_group: Ints | BigInts
+    two_u_of_group: BigInts
     """The part of `two_u` from pairs with a row of the group on either side, shape (K, 6, G)."""
-
-    def encode(self) -> bytes:
-        """Return the sums as bytes."""
-        return pack([self.n_rows.astype(np.int64), *(sums.astype(object) for sums in self[1:])])
-
-    @staticmethod
-    def decode(data: bytes | memoryview) -> GroupSums:
-        """Return the sums that `encode` wrote."""
-        n_rows, *sums = unpack(data)
-        return GroupSums(n_rows.astype(object), *sums)
 
 
 def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> GroupSums:
@@ -69,7 +58,7 @@ def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
             within = grouped.by_group(four[high] * grouped.place_in_group(four[low]))
             sums.two_u[index, pair] = from_high.sum()
             sums.two_u_of_group[index, pair] = from_high + from_low - within
-    return sums
+    return GroupSums(*(array.astype(object) for array in sums))
 
 
 def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:

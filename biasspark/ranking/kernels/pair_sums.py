@@ -55,15 +55,6 @@ class PairSums(NamedTuple):
         arrays = (n_low, n_high, two_u, low_squares, high_squares)
         return PairSums(*(array.astype(object) for array in arrays))
 
-    def to_arrays(self) -> list[Ints | BigInts]:
-        """Return the sums as three arrays: see `codec`."""
-        return [self.n_low.astype(np.int64), self.n_high.astype(np.int64), np.stack(self[2:])]
-
-    @staticmethod
-    def of_arrays(n_low: Ints, n_high: Ints, sums: BigInts) -> PairSums:
-        """Return the sums that `to_arrays` gave."""
-        return PairSums.of(n_low, n_high, *sums)
-
     def exchanged(self) -> PairSums:
         """Return the sums with low and high cell exchanged.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints
-from biasspark.ranking.kernels.codec import narrow, pack, unpack
+from biasspark.ranking.kernels.codec import narrow
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.pair_sums import N_CELLS
 from biasspark.ranking.kernels.reference_sets import MEMBER, UNKNOWN, RankOffsets, ReferenceSets
@@ -49,16 +49,15 @@ class PairedRows(NamedTuple):
     entries: Ints
     placed: Ints
 
-    def encode(self) -> bytes:
-        """Return the rows as bytes, integers as narrow as they fit."""
-        return pack([array if array.dtype == np.float64 else narrow(array) for array in self])
+    def narrow(self) -> PairedRows:
+        """Return the rows with integers as narrow as they fit."""
+        arrays = self._asdict().items()
+        return self._replace(**{name: narrow(array) for name, array in arrays if array.dtype != np.float64})
 
-    @staticmethod
-    def decode(data: bytes | memoryview) -> PairedRows:
-        """Return the rows that `encode` wrote; placements stay narrow, as they take most of the memory."""
-        known, scores, other_scores, label, rows, entries, placed = unpack(data)
-        known, label, rows, entries = (array.astype(np.int64) for array in (known, label, rows, entries))
-        return PairedRows(known, scores, other_scores, label, rows, entries, placed)
+    def widen(self) -> PairedRows:
+        """Return the rows with 64-bit integers; placements stay narrow, as they take most of the memory."""
+        integers = {name: getattr(self, name).astype(np.int64) for name in ("known", "label", "rows", "entries")}
+        return self._replace(**integers)
 
     def take(self, chosen: Ints) -> PairedRows:
         """Return some of the rows, ascending by index."""

@@ -1,7 +1,4 @@
-"""All counts of one score range, and how the counts of all ranges are combined. numpy only.
-
-Counts travel as bytes between workers: see `codec`.
-"""
+"""All counts of one score range, and how the counts of all ranges are combined. numpy only."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import numpy as np
 
 from biasspark.arrays import Floats, Ints
 from biasspark.ranking.kernels.blocks import Block, Runs, list_entries
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, PairSums
 from biasspark.ranking.kernels.placements import Profile, measure_range
 
@@ -37,19 +33,11 @@ class RangeCounts(NamedTuple):
         (n_low, n_high), whole = self.pairs[:2], BACKGROUND_PAIR
         return np.stack([n_low[0], n_high[0], n_low[whole], n_high[whole]]).astype(np.int64)
 
-    def encode(self, identities: range | None = None) -> bytes:
-        """Return the counts of some of the identities as bytes."""
-        chosen = slice(identities.start, identities.stop) if identities else slice(None)
+    def of_identities(self, identities: range) -> RangeCounts:
+        """Return the counts of some of the identities."""
+        chosen = slice(identities.start, identities.stop)
         pairs = PairSums(*(column[:, chosen] for column in self.pairs))
-        numbers = np.array([self.first_bin, self.max_range_rows, *self.profile[:3]], np.int64)
-        return pack([*pairs.to_arrays(), self.bins[:, chosen], numbers, np.array(self.profile[3:], np.float64)])
-
-    @staticmethod
-    def decode(data: bytes | memoryview) -> RangeCounts:
-        """Return the counts that `encode` wrote."""
-        *pairs, bins, numbers, ends = unpack(data)
-        first_bin, max_range_rows, *shape = numbers.tolist()
-        return RangeCounts(PairSums.of_arrays(*pairs), first_bin, bins, Profile(*shape, *ends.tolist()), max_range_rows)
+        return self._replace(pairs=pairs, bins=self.bins[:, chosen])
 
 
 def count_range(

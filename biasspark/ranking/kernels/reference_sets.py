@@ -7,7 +7,7 @@ unknowns, and the same holds for row counts, placements and sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.ranking.kernels.codec import narrow, pack, unpack
 from biasspark.ranking.kernels.sorted_runs import find_starts, split_by_code
 
 MEMBER, UNKNOWN = 0, 1
@@ -114,16 +113,9 @@ class RankOffsets(NamedTuple):
     total: Ints
 
     @staticmethod
-    def encode(counts: Ints) -> Iterator[bytes]:
-        """Yield the offsets of each range as bytes, from a task's row counts, shape (ranges, sets), if any."""
-        total = narrow(counts.sum(axis=0))
-        return (pack([narrow(below), total]) for below in counts.cumsum(axis=0) - counts if total.any())
-
-    @staticmethod
-    def add_up(tasks: Iterable[bytes | memoryview]) -> RankOffsets:
-        """Return the offsets of a range, given those that all tasks encoded."""
-        below, total = zip(*map(unpack, tasks), strict=True)
-        return RankOffsets(*(np.asarray(np.sum(counts, axis=0, dtype=np.int64)) for counts in (below, total)))
+    def add_up(tasks: Iterable[RankOffsets]) -> RankOffsets:
+        """Return the offsets of a range, given those of all tasks."""
+        return RankOffsets(*(np.asarray(np.sum(n, axis=0, dtype=np.int64)) for n in zip(*tasks, strict=True)))
 
 
 def count_by_range(sets: Iterable[Ints], ranges: Ints, n_ranges: int) -> Ints:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.ranking.kernels.codec import pack, unpack
 from biasspark.ranking.kernels.sorted_runs import find_starts
 
 SmallInts: TypeAlias = NDArray[Any]
@@ -109,7 +108,7 @@ class RowBlock:
     totals: Ints
     """Negatives and positives of each slice, in all ranges, shape (2, slices)."""
     draws: Ints
-    """A hash of each row, by which it is sampled. Empty if nothing is sampled, and in blocks that were encoded."""
+    """A hash of each row, by which it is sampled. Empty if nothing is sampled, and in blocks that are kept."""
     baseline: Baseline | None = None
     """The model whose attributions are subtracted, if there is one."""
 
@@ -144,18 +143,6 @@ class RowBlock:
         """The index of each row's score among the distinct ones."""
         lengths = np.diff(np.append(self.score_starts, len(self.scores)))
         return np.repeat(np.arange(len(self.score_starts)), lengths)
-
-    def encode(self) -> bytes:
-        """Return the block as bytes."""
-        arrays = [self.scores, self.cell, self.cells.values, self.placements, self.totals, *(self.baseline or ())]
-        return pack(arrays)
-
-    @staticmethod
-    def decode(data: bytes | memoryview, columns: CellColumns) -> RowBlock:
-        """Return the block that `encode` wrote, without a copy."""
-        scores, cell, values, placements, totals, *baseline = unpack(data)
-        other = Baseline(*baseline) if baseline else None
-        return RowBlock(scores, cell, Cells(columns, values), placements, totals, np.zeros(0, np.int64), other)
 
 
 def number_cells(columns: Sequence[Ints]) -> tuple[SmallInts, SmallInts]:
