@@ -19,6 +19,7 @@ from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
 from biasspark.workflows.corpus_steps import measure, measure_and_keep, survey_for_ranking
 from tests.harness.main_job import N_ROWS, make_rows, run_well, write_config, write_parquet
+from tests.harness.running_jobs import changed_settings
 from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
 
@@ -202,6 +203,26 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     n_levels = 3
     assert (searches.n_queries, searches.n_scans) == (n_levels + 3, 0)
     assert not is_anything_persisted(spark)
+
+
+def test_attribution_takes_a_job_for_each_level_whatever_the_models_and_targets(
+    spark: SparkSession, repeated: str, tmp_path: Path
+) -> None:
+    """With every part, and without adaptive execution, which makes several jobs of one."""
+    scores = {name: ("old", "new")[number % 2] for number, name in enumerate(("old", "new", "third", "fourth"))}
+    config = write_config(
+        tmp_path,
+        corpus={"path": repeated},
+        label={"column": "y", "threshold": None},
+        models={"m": None} | scores,
+        identities=None,
+        slices={"long": "length > 5"},
+        attribution=SEARCHES | {"targets": ["auc", "cross_entropy", "gini"], "write_examples": True},
+    )
+    one_job_each = changed_settings(spark, {"spark.sql.adaptive.enabled": "false"})
+    with one_job_each, watch(spark, JOINED_ROWS) as effort:
+        run_well(config, job=attribution)
+    assert 0 < effort.n_jobs <= 12 + SEARCHES["tree"]["max_depth"]
 
 
 @pytest.mark.parametrize(
