@@ -14,7 +14,7 @@ import io
 import random
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -122,7 +122,6 @@ engine = "windows"
 
 [pinned_auc]
 include_subgroup_in_background = false
-trials = 5
 """
 )
 # Counts of the training corpus are compared; what scikit-learn makes of it has the bits of its version.
@@ -222,9 +221,9 @@ def write_tables(warehouse: Path, out: Path) -> None:
         (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
 
 
-def format_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> str:
-    """Return a table as CSV, without the columns of the attempt, with sorted rows and all digits of doubles."""
-    columns = [name for name in table.names if name not in OF_THE_ATTEMPT]
+def format_rows(connection: duckdb.DuckDBPyConnection, table: Table, left_out: Set[str] = OF_THE_ATTEMPT) -> str:
+    """Return a table as CSV, by default without columns of the attempt, with sorted rows and all digits of doubles."""
+    columns = [name for name in table.names if name not in left_out]
     # The names are declared in biasspark.
     # The description of a state has quantiles of a sample, which depend on how rows are spread over tasks.
     where = " WHERE score_range >= 0" if table == SCORE_BLOCKS else ""

@@ -30,14 +30,6 @@ from tests.harness.submitting import ROOT, run_python
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
 
-def start(name: str, *flags: object) -> Done:
-    """Run the command in a new process."""
-    done = run_python("-m", "biasspark", name, "--engine", "embedded", *flags)
-    assert "Traceback" not in done.stderr
-    assert "sail" not in done.stderr.replace("pysail", "")
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.mark.parametrize(
     ("signum", "stage", "code"),
     [
@@ -133,54 +125,6 @@ def test_the_engine_starts_whatever_the_proxy_and_the_master_of_the_environment(
 def configure(folder: Path, **tables: Any) -> tuple[object, ...]:
     """Write a configuration; return the flags of a run with it."""
     return "--config", write_config(folder, **tables), "--run-date", RUN_DATE
-
-
-def test_a_run_with_every_part(tmp_path: Path) -> None:
-    rows = make_rows()
-    rows["score"][:3] = [None, float("nan"), float("inf")]
-    rows["id"][10] = rows["id"][11]
-    rows["other"] = [-score if score else 0.5 for score in rows["score"]]
-    rows["template"] = [f"t{number % 50}" for number in range(len(rows["id"]))]
-    write_parquet(tmp_path / "corpus", rows)
-    flags = configure(
-        tmp_path,
-        corpus={"duplicates": "reject", "run_date_column": "day", "filter": "length > 2"},
-        models={"n": "other"},
-        identities={
-            "columns": ["male", "female"],
-            "predicates": {"long": "length > 100"},
-            "terms": {"column": "comment_text", "list": ["canary", "3f1c 7"]},
-            "crossed": {"pairs": True, "min_rows": 10},
-        },
-        slices={"short": "length < 100"},
-        thresholds={"at": [0.5]},
-        histograms={"bins": 5},
-        pinned_auc={"trials": 2, "seed": 1},
-        label_balance={"length": "length"},
-        templates={"column": "template"},
-        state={"keep": True},
-        compare={"baseline": "m"},
-        gate={"rule": [{"name": "ranks", "metric": "auc", "min": 0.4, "severity": "warn"}]},
-    )
-    done = start("measure", *flags)
-    assert done.code == 0, done.err
-    measured = done.summary
-    assert measured["rejects"]["duplicate_id"] == 2
-    assert measured["tables"]["score_blocks"] > 0
-    assert measured["tables"]["rejected_rows"] > 0
-    window = run_well("window", *flags[:2], "--from", RUN_DATE, "--to", RUN_DATE)
-    assert window["n_rows"] == measured["n_rows"]
-    assert run_well("compare", *flags)["status"] == "published"
-    accepted = run("accept", *flags, "--reason", "seen", "--by", "Ada")  # the gate accepted it
-    assert (accepted.code, accepted.summary["status"]) == (0, "already_accepted"), accepted.err
-    assert f"{measured['run_id']} " in accepted.out
-    assert run_well("export", *flags, "--table", "rejected_rows", "--out", tmp_path / "x.csv")["rows"] > 0
-    assert run_well("maintain", *flags)["status"] == "done"
-    ((version, n_rows),) = ask(
-        tmp_path / "warehouse", "SELECT spark_version, n_rows FROM bias_runs WHERE job = 'bias_metrics'"
-    )
-    assert "pysail" in version
-    assert n_rows == measured["n_rows"]
 
 
 def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
