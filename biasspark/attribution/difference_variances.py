@@ -26,7 +26,7 @@ from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import Cells, RowBlock
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_batches, sum_arrays
-from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Answer, Blocks, Query, read_blocks
+from biasspark.ranking.row_blocks import BLOCKS_A_TASK, N_GROUPS, Answer, Blocks, Query, read_blocks, refuse_large_range
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MAX_SETS = 16
@@ -158,7 +158,9 @@ def cut_block(block: RowBlock, target: Target, regions: Regions, offsets: RankOf
     arrays = scores, label, block.difference(target.slice, rows), region, placed
     ranges = find_ranges(scores, edges)
     for score_range, chosen in split_by_range(ranges):
-        yield Part(target.model, target.slice, score_range, Kind.ROWS, [array[..., chosen] for array in arrays])
+        pieces = [array[..., chosen] for array in arrays]
+        refuse_large_range(len(chosen), sum(array.nbytes for array in pieces))
+        yield Part(target.model, target.slice, score_range, Kind.ROWS, pieces)
     sets = (np.flatnonzero(inside & (label == value)) for value in (False, True) for inside in members)
     yield from list_offsets(target.model, target.slice, count_by_range(sets, ranges, len(edges) + 1))
 

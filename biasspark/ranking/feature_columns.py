@@ -33,9 +33,9 @@ _HASHES = 1 << 30
 class SurveyedValues(NamedTuple):
     """The surveyed values of features and groupings.
 
-    `tree_features` are the features of trees: values of fewer than ``tree.min_leaf`` rows share one bin. `unreadable`
-    counts the rows whose text is not a number, by numeric feature of type text. `reserved` counts the rows whose value
-    is the name of the NULL group or of the group of all other values, by grouping and name.
+    `tree_features` are the features of trees: values of fewer than ``tree.min_leaf`` rows are marked as rare.
+    `unreadable` counts the rows whose text is not a number, by numeric feature of type text. `reserved` counts the rows
+    whose value is the name of the NULL group or of the group of all other values, by grouping and name.
     """
 
     features: tuple[Feature, ...]

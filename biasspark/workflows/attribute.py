@@ -349,7 +349,7 @@ def search_rows(
 
     `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
     """
-    attribution, n_rows = surveyed.attribution, surveyed.survey.n_rows
+    attribution, n_rows = surveyed.attribution, ranked.counts.row_counts.n_rows
     targets = plan_trees(surveyed, has_probabilities) if attribution.tree else []
     slice_targets = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
     searches: dict[str, Search[Any]] = {}

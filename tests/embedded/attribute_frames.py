@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import biasspark
+from biasspark.corpus.survey import Survey
 from biasspark.workflows import attribute as attribution
 
 N_ROWS = 1200
@@ -125,6 +127,23 @@ def test_losses_are_warned_of_where_they_are_asked_for() -> None:
     assert attribute(df)[1] == []
     for asked in ({"tree": None, "numeric": ()}, {"segments": {"young": "age < 30"}}):
         assert len(attribute(df, **asked)[1]) == 1
+
+
+def test_trees_do_not_depend_on_how_many_rows_a_survey_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cuts of this tree tie: which one explains more depends on the unit to which values are rounded."""
+    s, a, b, c = np.random.default_rng(3).integers(0, 3, (103, 60))[[49, 100, 101, 102]]
+    df = pd.DataFrame({"id": range(60), "y": np.arange(60) % 2 == 0, "s": s / 4, "a": a, "b": b, "c": c})
+    asked = {"models": ["s"], "numeric": ["a", "b", "c"], "tree": {"min_leaf": 3}}
+    rules = [attribute(df, **asked)[0].attribution_segments()["rule"].tolist()]
+    survey_corpus = attribution.survey_corpus
+
+    def survey_sparsely(*asked: Any) -> Survey:
+        survey = survey_corpus(*asked)
+        return replace(survey, n_rows=2 * survey.n_rows, is_exact=False)
+
+    monkeypatch.setattr(attribution, "survey_corpus", survey_sparsely)
+    rules.append(attribute(df, **asked)[0].attribution_segments()["rule"].tolist())
+    assert rules[0] == rules[1]
 
 
 def test_texts_that_read_as_a_group_of_others_are_warned_of() -> None:

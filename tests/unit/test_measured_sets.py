@@ -23,7 +23,9 @@ from biasspark.attribution.slice_search import list_slice_values, search_slices
 from biasspark.attribution.trees import grow_trees, list_tree_values
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
+from biasspark.errors import InputError
 from biasspark.features import Condition, Feature
+from biasspark.ranking import row_blocks
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
@@ -202,6 +204,13 @@ def test_more_sets_than_one_job_takes() -> None:
         _, alone = measure(blocks, [condition])
         assert alone[COMPARED[0]] == [variance]
     assert variances[COMPARED[2]] == [None] * len(conditions)
+
+
+def test_what_passes_the_bytes_of_one_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = blocks_of([Ranked(draw_examples(3, 90, FEATURES, baseline=True))] * 3)
+    monkeypatch.setattr(row_blocks, "MAX_BLOCK_BYTES", 1000)
+    with pytest.raises(InputError):
+        measure(blocks, CONDITIONS[:2])
 
 
 def test_placements_past_32_bits_are_exact() -> None:
