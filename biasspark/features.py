@@ -19,24 +19,9 @@ DRAW = "draw"
 """The column of hashes by which rows are sampled."""
 
 
-def feature_name(number: int) -> str:
-    """Return the column of the values of a feature."""
-    return f"feature_{number}"
-
-
-def group_name(number: int) -> str:
-    """Return the column of the group of a row in a grouping, as text."""
-    return f"group_{number}"
-
-
-def segment_name(number: int) -> str:
-    """Return the column of membership in a segment."""
-    return f"segment_{number}"
-
-
-def pair_name(number: int, label: bool) -> str:
-    """Return the column of membership in one side of a named pair, for rows with this label."""
-    return f"{'positive' if label else 'negative'}_{number}"
+def column_name(kind: str, number: int) -> str:
+    """Return the column of a feature, a group, a segment, or of the negatives or positives of a named pair."""
+    return f"{kind}_{number}"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biasspark.arrays import Ints
-from biasspark.columns import HONEST
+from biasspark.columns import HONEST, NEGATIVE, POSITIVE
 from biasspark.errors import corpus_changed
-from biasspark.features import DRAW, Feature, feature_name, group_name, pair_name, segment_name
+from biasspark.features import DRAW, Feature, column_name
 from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
 from biasspark.ranking.task_rows import TaskRows
 
@@ -44,9 +44,9 @@ class RowDescription:
     @property
     def names(self) -> list[str]:
         """The additional columns that are read."""
-        kinds = ((feature_name, self.features), (group_name, self.groupings), (segment_name, self.segments))
-        names = [name(number) for name, listed in kinds for number in range(len(listed))]
-        names += [pair_name(number, label) for number in range(self.n_pairs) for label in (False, True)]
+        kinds = (("feature", self.features), ("group", self.groupings), ("segment", self.segments))
+        names = [column_name(kind, number) for kind, listed in kinds for number in range(len(listed))]
+        names += [column_name(side, number) for number in range(self.n_pairs) for side in (NEGATIVE, POSITIVE)]
         return names + [HONEST] * self.is_split + [DRAW] * self.is_drawn
 
     def describe(self, rows: TaskRows) -> tuple[SmallInts, SmallInts, Ints]:
@@ -60,13 +60,13 @@ class RowDescription:
         yield rows.label
         yield _flags(rows.column(HONEST)) if self.is_split else np.zeros(len(rows), np.int64)
         yield from (rows.read("slice", number) for number in range(1, self.n_slices))
-        yield from (_flags(rows.column(segment_name(number))) for number in range(len(self.segments)))
+        yield from (_flags(rows.column(column_name("segment", number))) for number in range(len(self.segments)))
         for number, feature in enumerate(self.features):
-            yield cut_into_bins(rows.column(feature_name(number)), feature)
+            yield cut_into_bins(rows.column(column_name("feature", number)), feature)
         for number, groups in enumerate(self.groupings):
-            yield find_groups(rows.column(group_name(number)), groups)
+            yield find_groups(rows.column(column_name("group", number)), groups)
         for number in range(self.n_pairs):
-            negatives, positives = (_flags(rows.column(pair_name(number, label))) for label in (False, True))
+            negatives, positives = (_flags(rows.column(column_name(side, number))) for side in (NEGATIVE, POSITIVE))
             yield np.where(rows.label == 1, positives, negatives)
 
 

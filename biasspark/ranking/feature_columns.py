@@ -12,11 +12,11 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
-from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
+from biasspark.columns import HONEST, NEGATIVE, NULL_GROUP, OTHER_GROUP, POSITIVE
 from biasspark.config import Attribution, TreeSettings
 from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key
-from biasspark.features import DRAW, Feature, feature_name, group_name, mark_rare, pair_name, segment_name
+from biasspark.features import DRAW, Feature, column_name, mark_rare
 from biasspark.ranking.value_counts import MAX_CATEGORIES, ValueCounts, count_values
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
@@ -135,14 +135,14 @@ def row_columns(
     for n, feature in enumerate(features):
         kind = corpus.schema[feature.name].dataType
         as_text = _category(column(feature.name), kind)
-        columns[feature_name(n)] = number(feature.name, kind) if feature.numeric else as_text
+        columns[column_name("feature", n)] = number(feature.name, kind) if feature.numeric else as_text
     for n, text in enumerate(attribution.groupings.values()):
         value, kind = _grouping(corpus, text)
         is_text = isinstance(kind, StringType)
-        columns[group_name(n)] = F.when(value != NULL_GROUP, value) if is_text else _category(value, kind)
-    predicates = {segment_name(n): text for n, text in enumerate(attribution.segments.values())}
+        columns[column_name("group", n)] = F.when(value != NULL_GROUP, value) if is_text else _category(value, kind)
+    predicates = {column_name("segment", n): text for n, text in enumerate(attribution.segments.values())}
     for n, pair in enumerate(attribution.pairs_of.values()):
-        predicates |= {pair_name(n, False): pair.negatives, pair_name(n, True): pair.positives}
+        predicates |= {column_name(NEGATIVE, n): pair.negatives, column_name(POSITIVE, n): pair.positives}
     for name, text in predicates.items():
         # Rows for which a predicate is NULL are outside, as for predicates of identities.
         columns[name] = F.coalesce(expression(corpus, text), F.lit(False))
