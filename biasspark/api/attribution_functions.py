@@ -241,10 +241,6 @@ def example_attributions(
     The rows are scanned three times: to survey and to count them when the function is called, and once more when the
     table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
     little; if that does not settle a warning, they are scanned and shuffled once more.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
     with keywords.name_faults():
@@ -280,10 +276,6 @@ def attribution_correlations(
     -------
     Frame
         The columns of the table ``attribution_correlations``, except those of the run.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
@@ -318,10 +310,6 @@ def loss_by_segment(
     -------
     Frame
         The columns of the table ``loss_by_segment``, except those of the run.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
@@ -357,10 +345,6 @@ def attribution_segments(
     -------
     Frame
         The columns of the table ``attribution_segments``, except those of the run.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
@@ -439,10 +423,6 @@ def pair_segments(
     -------
     Frame
         The columns of the table ``pair_segments``, except those of the run.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
@@ -473,10 +453,6 @@ def auc_crosses(
     -------
     Frame
         The columns of the table ``auc_crosses``, except those of the run.
-
-    References
-    ----------
-    "Attributing AUC-ROC to Analyze Binary Classifier Performance", 2022.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
 

@@ -140,10 +140,7 @@ def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
 
 
 def list_correlations(losses_by_segment: Losses, has_probabilities: Mapping[str, bool]) -> list[dict[str, Any]]:
-    """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses.
-
-    `has_probabilities` says of each model whether its scores are probabilities.
-    """
+    """Return the rows of ``attribution_correlations``: Pearson correlations of attributions with losses."""
     return [
         {
             MODEL: model,

@@ -28,17 +28,8 @@ def pair_segments(
 ) -> Search[list[dict[str, Any]]]:
     """Find the rows of the table ``pair_segments``, less the run's columns: for each model and slice a tree over pairs.
 
-    `names` are those of models and slices by their numbers. No task forms a pair: see `pair_kernel`.
-
-    There is one row per node, which has the pairs of all positives that meet ``positive_predicate`` with all negatives
-    that meet ``negative_predicate``; the rules say the same in words. ``mean_train`` and ``mean_honest`` are AUCs: in
-    [0, 1], ties one half, low where the model fails. ``mean_honest_low`` and ``_high`` are the interval of
-    `auc_interval`; the tests are those of `pair_kernel.segment_pairs`. The root has no parent and no ``p_value``; inner
-    nodes have no ``p_adjusted`` and no ``found``.
-
-    If a label is missing, there is only the root, with counts and NULLs. If no label has two rows, there is no row. One
-    row on a side has no variance, and so neither interval nor tests; a leaf without them is not found. If nothing
-    varies, p is 1 if there is no difference, else 0.
+    `names` are those of models and slices by their numbers. If no label has two rows, there is no row. No task forms a
+    pair: see `pair_kernel`.
 
     Of each label the rows with the lowest hashes of (seed, row id as text) are drawn: the first `positives`
     (`negatives`) grow the tree, as many others estimate. Fewer than twice as many are halved; an odd one is left out.

@@ -101,9 +101,7 @@ def _list_columns(
 ) -> dict[str, Any]:
     """Return the rule, the sizes, the means and the tests of a set of rows.
 
-    ``p_train_honest`` compares the training with the estimation rows of the set, ``p_value`` its estimation rows with
-    all others, both by Welch's test; ``p_chance`` is that of `chance_p_value`. A p-value is None where a sample has
-    fewer than two rows. ``loss_share`` is None without any loss.
+    ``loss_share`` is None without any loss.
     """
     train, honest = measured.train, measured.honest
     p_train_honest = welch_p_value(train, honest)

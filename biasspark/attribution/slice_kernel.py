@@ -174,12 +174,7 @@ class BestSlices:
         return [conjunction for _, conjunction in extended]
 
     def conditions(self) -> list[Condition]:
-        """Return the conditions of the best slices, joined, the highest score first.
-
-        Every slice has at least `min_rows` rows of either half, a score above 0, and lacks at least a quarter more per
-        row than each shorter conjunction of its predicates, or is joined from such. Of equal scores the shorter
-        conjunction comes first, then the one of earlier predicates: by feature, then by bin.
-        """
+        """Return the conditions of the best slices, joined, the highest score first."""
         listed = [(dict(self.predicates[index] for index in conjunction), counts) for conjunction, counts in self.best]
         distinct: dict[SliceCounts, Condition] = {}
         for condition, counts in sorted(_join_slices(listed, self.numeric), key=self._rank):
