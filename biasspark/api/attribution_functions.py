@@ -221,7 +221,7 @@ def example_attributions(
     ``normalized_attribution`` of a row, 0 to 1/2, is its attribution divided by the number of its pairs. Low is bad;
     the mean over the positives, and that over the negatives, is AUC / 2.
 
-    Keywords, errors and warnings are those of `attribute`.
+    Keywords, errors and warnings are those of `attribute`, except warnings about scores, which are not ranked yet.
 
     Returns
     -------
@@ -239,8 +239,7 @@ def example_attributions(
     Notes
     -----
     The rows are scanned three times: to survey and to count them when the function is called, and once more when the
-    table is computed. They are shuffled twice. More than two million rows are counted by rounded scores, which shuffles
-    little; if that does not settle a warning, they are scanned and shuffled once more.
+    table is computed. They are shuffled once.
     """
     keywords = Keywords(locals() | {"write_examples": True}, "attribution")
     with keywords.name_faults():

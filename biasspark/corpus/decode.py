@@ -105,10 +105,11 @@ def count_sides(encoding: Encoding) -> Column:
     return F.array(*(F.struct(inside.alias("inside"), outside.alias("outside")) for inside, outside in sides))
 
 
-def count_slices(encoding: Encoding) -> Column:
-    """Return the usable negatives and positives of every slice: an aggregate."""
+def count_slices(encoding: Encoding, *models: str) -> Column:
+    """Return the negatives and positives of every slice that count for some models, or for any: an aggregate."""
     inside = [F.lit(True), *(field("slice", number, encoding) == 1 for number in range(1, len(encoding.slices)))]
-    usable, is_positive = _is_usable(encoding), field("label", 0, encoding) == 1
+    usable = counts_for(models, encoding) if models else _is_usable(encoding)
+    is_positive = field("label", 0, encoding) == 1
     labels = [(F.count_if(usable & each & ~is_positive), F.count_if(usable & each & is_positive)) for each in inside]
     return F.array(*(F.struct(negative.alias("negative"), positive.alias("positive")) for negative, positive in labels))
 

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
+from biasspark.arrays import Ints
 from biasspark.attribution.attribution_warnings import (
     describe_rare,
     feature_warnings,
@@ -31,7 +34,6 @@ from biasspark.attribution.losses import add_moments, list_correlations, list_lo
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
-from biasspark.attribution.rounded_counts import count_rounded, is_settled
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
 from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
@@ -39,13 +41,14 @@ from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser
 from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
+from biasspark.corpus.data_quality import slice_warnings
+from biasspark.corpus.decode import count_rows, count_slices
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.features import Condition
-from biasspark.ranking.counts import Counts
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -58,11 +61,9 @@ from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table, table_of_rows
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
-from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, measure, rows_only
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, rows_only, warn_of_rows
 
 JOB = schemas.LOSS_BY_SEGMENT.job
-_MANY_ROWS = 1 << 21
-"""With fewer rows, rounding their scores saves no time."""
 
 
 def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -122,16 +123,8 @@ class SurveyedRows(SurveyedCorpus):
         keeps_blocks = bool(description.is_split or attribution.segments or attribution.pairs_of)
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
-    def list_warnings(self, counts: Counts) -> tuple[str, ...]:
-        """Return the warnings of a measurement about scores, slices and rejects."""
-        return Measurement(self.measures, self.encoding, self.survey, self.cutpoints, counts).warnings
-
-    def rank_rows(self, counts: Counts) -> DataFrame:
-        """Return ``example_attributions`` without run_date, corpus and run_id, given the counts of all rows.
-
-        Lazy: see `rank_rows`.
-        """
-        labels = counts.cells[2:].reshape(2, len(self.encoding.models), len(self.encoding.slices))
+    def rank_rows(self, labels: Ints) -> DataFrame:
+        """Return ``example_attributions`` without run_date, corpus and run_id. Lazy: see `rank_rows`."""
         row_id = column(self.id_column).alias(ROW_ID)
         examples = encode_examples(self.corpus, self.measures, self.encoding, self.id_column, [row_id])
         return rank_rows(examples, self.encoding, self.boundaries, labels)
@@ -205,20 +198,20 @@ def rank_surveyed(
 
 
 def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return ``example_attributions`` without run_date, corpus and run_id, and the warnings of a measurement.
+    """Return ``example_attributions`` without run_date, corpus and run_id, and warnings, except those about scores.
 
-    Runs one Spark action, which counts rows for the warnings: a scan, and a shuffle of the scores; if there are more
-    than two million rows, scores are rounded first. If these leave a warning open, a second action ranks all scores.
-    The table is lazy: one more scan and shuffle.
+    Runs one Spark action, a scan that counts the rows. The table is lazy: one more scan, and a shuffle.
     """
-    if surveyed.survey.n_rows > _MANY_ROWS:
-        with job_on_corpus(surveyed, "count every row"):
-            counts = count_rounded(surveyed.examples, surveyed.encoding, surveyed.boundaries)
-        check_usable(counts.row_counts, surveyed.measures, surveyed.corpus.schema, surveyed.id_column)
-        if is_settled(counts, surveyed.encoding):
-            return surveyed.rank_rows(counts), surveyed.list_warnings(counts)
-    measurement = measure(surveyed)
-    return surveyed.rank_rows(measurement.counts), measurement.warnings
+    encoding, measures = surveyed.encoding, surveyed.measures
+    of_models = F.array(*(count_slices(encoding, model) for model in encoding.models)).alias("labels")
+    with job_on_corpus(surveyed, "count the rows"):
+        (counted,) = count_rows(surveyed.examples, encoding, [of_models]).collect()
+    counts = encoding.read_row_counts(counted["counts"])
+    check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column)
+    labels = np.array(counted["labels"], np.int64)  # by model, slice and label
+    most = [(negatives, positives) for negatives, positives in labels.max(axis=0).tolist()]
+    row_warnings = slice_warnings(encoding.slices, most), warn_of_rows(counts, measures.label)
+    return surveyed.rank_rows(np.moveaxis(labels, -1, 0)), (*surveyed.survey.warnings, *chain(*row_warnings))
 
 
 # ---- tables
@@ -261,7 +254,8 @@ def list_tables(
         table: table_of_rows(table, rows[table]) for table in configured_tables(attribution) if table in rows
     }
     if attribution.write_examples:
-        tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts)
+        n_groups = len(surveyed.encoding.models), len(surveyed.encoding.slices)
+        tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts.cells[2:].reshape(2, *n_groups))
     all_wrong = count_wrong_pairs(ranked.counts)
     warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
@@ -283,9 +277,10 @@ def _list_warnings(
 ) -> list[str]:
     """Return the warnings about the corpus, features, segments, links, and searches."""
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
+    measured = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
     tree_roots = {surveyed.name_target(target): searched.measured.by_target[target][0] for target in searched.trees}
     return [
-        *surveyed.list_warnings(ranked.counts),
+        *measured.warnings,
         *feature_warnings(surveyed.values),
         *unsearched_warnings(attribution),
         *segment_warnings(attribution.segments, ranked.losses),

@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import biasspark
-from biasspark.corpus.survey import Survey
+from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.workflows import attribute as attribution
 
 N_ROWS = 1200
@@ -34,24 +34,6 @@ def attribute(df: pd.DataFrame, **asked: Any) -> tuple[biasspark.AttributedCorpu
     assert {warning.filename for warning in caught} <= {__file__}
     assert [str(warning.message) for warning in caught] == list(attributed.warnings)
     return attributed, list(attributed.warnings)
-
-
-@pytest.mark.parametrize("shift", [0.3, -0.3])
-def test_rows_that_are_counted_by_rounded_scores(monkeypatch: pytest.MonkeyPatch, shift: float) -> None:
-    """As many rows are, with the same warnings: where a model may be worse than chance, the scores are ranked."""
-    df = frame()
-    df["s"] += shift * df["y"]
-    df["y"] = df["y"].mask(df.index == 7)
-    asked: dict[str, Any] = {"id": "id", "models": ["s", "t"], "label": "y", "slices": {"young": "age < 30"}}
-    answers = []
-    for many in (N_ROWS, N_ROWS - 1):
-        monkeypatch.setattr(attribution, "_MANY_ROWS", many)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            rows = biasspark.example_attributions(df, **asked).sort_values(["model", "slice", "row_id"])
-        answers.append((rows.to_records(index=False).tolist(), [str(warning.message) for warning in caught]))
-    assert answers[0] == answers[1]
-    assert any("below 0.5" in text for text in answers[0][1]) == (shift < 0)
 
 
 def test_texts_that_are_no_numbers_are_warned_of() -> None:
@@ -135,7 +117,6 @@ def test_trees_do_not_depend_on_how_many_rows_a_survey_estimates(monkeypatch: py
     df = pd.DataFrame({"id": range(60), "y": np.arange(60) % 2 == 0, "s": s / 4, "a": a, "b": b, "c": c})
     asked = {"models": ["s"], "numeric": ["a", "b", "c"], "tree": {"min_leaf": 3}}
     rules = [attribute(df, **asked)[0].attribution_segments()["rule"].tolist()]
-    survey_corpus = attribution.survey_corpus
 
     def survey_sparsely(*asked: Any) -> Survey:
         survey = survey_corpus(*asked)

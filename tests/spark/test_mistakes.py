@@ -82,7 +82,7 @@ WARNINGS: dict[str, tuple[str, ...]] = {
     "pinned_skew": ('"toxik"', *OF_SCORES, '"none"'),
     "label_balance": ('"toxik"', *OF_IDENTITIES),
     "model_comparisons": ('"toxik"', *OF_SCORES, *OF_IDENTITIES, '"none"', '"new"', "repeat an id"),
-    "example_attributions": ('"toxik"', *OF_SCORES, '"none"', "repeat an id"),
+    "example_attributions": ('"toxik"', '"none"', "repeat an id"),
     "loss_by_segment": ('"toxik"', *OF_SCORES, '"none"', "repeat an id", '"empty"'),
 }
 """A word of each warning that a function gives of peculiar rows."""

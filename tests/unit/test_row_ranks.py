@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.rounded_counts import count_rounded, is_settled
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
-from biasspark.ranking.engine import rank
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.codec import load
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
-from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking
 from biasspark.ranking.row_ranks import cut_with_ids, place_range
 from biasspark.ranking.task_rows import Kind
@@ -82,36 +79,6 @@ def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
     ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_with_ids(held, no_cuts))
     placed = {key: place_range(parts, 0)["row_id"].to_pylist() for key, parts in ranges.items()}
     assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 99), kind=st.sampled_from(["fractions", "log odds", "rounded", "a default", "decisions"]))
-def test_rounded_scores_settle_the_warnings_only_where_exact_ones_give_none(seed: int, kind: str) -> None:
-    rng = np.random.default_rng(seed)
-    label = rng.random(400) < 0.3
-    scores = label * rng.choice([-0.2, 0.0, 0.001, 0.3, 1.0]) + rng.random(400)
-    if kind == "log odds":
-        scores = 5 * scores - 2.5
-    elif kind == "rounded":
-        scores = scores.round(rng.integers(1, 4))
-    elif kind == "a default":
-        scores[rng.random(400) < rng.choice([0.45, 0.55])] = rng.choice([-1.0, 0.5])
-    elif kind == "decisions":
-        scores = (scores > 0.5).astype(float)
-    batches = examples_of(list(zip(scores.tolist(), label.tolist(), [0] * 400, strict=True)), n_each=50)
-    exact = rank(frame_of(batches[::2], batches[1::2]), BOOK, [np.empty(0)])
-    rounded = count_rounded(frame_of(batches[::2], batches[1::2]), BOOK, [np.array([0.1, 0.5])])
-    assert (rounded.cells == exact.cells).all()
-    profile, of_rounded = exact.profiles["m"], rounded.profiles["m"]
-    assert of_rounded.n_distinct <= profile.n_distinct
-    assert of_rounded.largest_tie >= profile.largest_tie
-    for least, lowest in ((of_rounded.lowest, profile.lowest), (of_rounded.highest, profile.highest)):
-        assert lowest - abs(lowest) / 4096 <= least <= lowest
-    auc = exact.sums[BACKGROUND_PAIR, 0, 0] / (2 * label.sum() * (~label).sum())
-    warned = profile.n_distinct < 100 or profile.largest_tie >= 200 or auc == 1 or auc < 0.5
-    assert not (is_settled(rounded, BOOK) and (warned or (profile.lowest == -1 and profile.highest <= 1)))
-    if kind == "fractions" and 0.52 < auc < 0.98:
-        assert is_settled(rounded, BOOK)
 
 
 CUTS = st.lists(st.floats(-0.1, 1.1), max_size=4, unique=True).map(sorted)
