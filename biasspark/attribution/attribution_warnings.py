@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
+from biasspark.attribution.slice_kernel import MAX_CANDIDATES, BestSlices
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.corpus.data_quality import count_warnings, group_name_warnings, name_warnings
@@ -116,6 +117,17 @@ def tree_warnings(roots: Mapping[TreeKey, MeasuredSet]) -> Iterator[str]:
         )
 
 
+def room_warnings(slices: Mapping[TreeKey, BestSlices]) -> Iterator[str]:
+    """Yield warnings about searches with more conjunctions among the best than could be counted."""
+    for key, best in slices.items():
+        if best.missed:
+            yield (
+                f"{key.model}, {key.slice}: `slice_search`: more than {MAX_CANDIDATES:,} conjunctions might be among "
+                "those that lack most. Those with the highest bounds were counted. Raise min_rows, or lower "
+                "max_predicates or max_bins, to search them all."
+            )
+
+
 def _name(key: TreeKey) -> str:
     return f"{key.model} against {key.baseline_model}" if key.baseline_model else key.model
 
@@ -123,19 +135,20 @@ def _name(key: TreeKey) -> str:
 def few_rows_warnings(
     attribution: Attribution,
     trees: Mapping[TreeKey, MeasuredSet],
-    slices: Iterable[TreeKey],
+    slices: Mapping[TreeKey, BestSlices],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
     """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need.
 
-    Given are the sums of all rows by tree, the searches of slices of which no slice has enough rows, and the rows of
-    ``pair_segments``.
+    Given are the sums of all rows by tree, the searched slices, and the rows of ``pair_segments``.
     """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
     few_of_trees = [key for key, (train, honest, *_) in trees.items() if 0 < min(train.n, honest.n) < 2 * min_leaf]
+    few_of_slices = [key for key, best in slices.items() if best.has_too_few]
     tree_names, slice_names = (
-        list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS)) for keys in (few_of_trees, slices)
+        list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS))
+        for keys in (few_of_trees, few_of_slices)
     )
     few_of_pairs = [
         row[MODEL]

@@ -111,7 +111,11 @@ CELLS_AT_ONCE = 1 << 18
 
 
 class SummedValue(NamedTuple):
-    """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units."""
+    """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units.
+
+    Values are rounded to whole units, as small as sums of so many rows allow, and added up in int64: results are the
+    same under any partitioning and order of the rows.
+    """
 
     target: Target
     shift: int

@@ -57,7 +57,7 @@ from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import NULL_BIN, Condition, Feature
 
 MAX_CANDIDATES = 100_000
-"""The most conjunctions of a target that are counted on a level, and of all targets at a time."""
+"""The most conjunctions that are counted on a level."""
 
 MIN_RATIO = Fraction(5, 4)
 """Of what a row of a conjunction lacks on average to what a row of each shorter conjunction of its predicates lacks."""
@@ -167,7 +167,11 @@ class BestSlices:
         self.steepest = {conjunction: steepest[conjunction] for _, conjunction in self.parents}
 
     def candidates(self) -> list[Slice]:
-        """Return the slices longer by one predicate that may be among the best, as many as there is room for."""
+        """Return the slices longer by one predicate that may be among the best, as many as there is room for.
+
+        If every conjunction might be one of the best, all are candidates: at most (bins·features)³/6. In most data the
+        bounds leave few.
+        """
         extended = list(islice(_extend(self.parents, self.predicates), MAX_CANDIDATES + 1))
         if len(extended) > MAX_CANDIDATES:
             self.left_out = max(self.left_out, extended.pop()[0])
@@ -182,9 +186,9 @@ class BestSlices:
         return [*distinct.values()]
 
     @property
-    def missed(self) -> int:
-        """The most that a slice left out for lack of room may score, in units: 0 if none could be among the best."""
-        return -(-self.left_out // self.whole.n_train) if self.left_out > self.floor else 0
+    def missed(self) -> bool:
+        """Whether a slice that was left out for lack of room might be among the best."""
+        return self.left_out > self.floor
 
     def _rank(self, listed: _Listed) -> tuple[int, int, list[tuple[int, int]]]:
         """Return the sort key of a slice: score, number of predicates, then feature and bin of each."""
@@ -196,26 +200,6 @@ class BestSlices:
 
     def _score(self, counts: SliceCounts) -> int:
         return counts.n_train * self.whole.total - self.whole.n_train * counts.total
-
-
-def list_batches(searches: Sequence[BestSlices], max_predicates: int) -> Iterator[Mapping[int, list[Slice]]]:
-    """Yield candidates by number of the search; their counts must be taken before the next batch is asked for.
-
-    One batch for each further predicate, and more only if there are more than 100,000 candidates in all, whose counts
-    the driver holds. If every conjunction might be one of the best, all are candidates: at most (bins·features)³/6. In
-    most data the bounds leave few.
-    """
-    for _ in range(1, max_predicates):
-        batch: dict[int, list[Slice]] = {}
-        for number, search in enumerate(searches):
-            candidates = search.candidates()
-            if batch and sum(map(len, batch.values())) + len(candidates) > MAX_CANDIDATES:
-                yield batch
-                batch = {}
-            if candidates:
-                batch[number] = candidates
-        if batch:
-            yield batch
 
 
 def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate]) -> Iterator[tuple[int, Slice]]:

@@ -6,9 +6,9 @@ sums by cell --> counts by bin --> counts by conjunction, of two predicates, the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,9 @@ import pandas as pd
 from biasspark.arrays import Ints
 from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, hash_bins
 from biasspark.attribution.moments import LARGEST_BITS
-from biasspark.attribution.slice_kernel import MAX_CANDIDATES, BestSlices, Predicate, Slice, SliceCounts, list_batches
+from biasspark.attribution.slice_kernel import BestSlices, Predicate, Slice, SliceCounts
 from biasspark.config.attribution_settings import SliceSearch
-from biasspark.features import Condition, Feature
+from biasspark.features import Feature
 from biasspark.ranking.kernels.row_block import Cells, SmallInts
 from biasspark.ranking.row_blocks import Query, Search
 
@@ -26,79 +26,48 @@ Count: TypeAlias = Callable[[SmallInts, Ints], list[Ints]]
 """Adds up `SliceCounts`, given by feature the bin of each cell, and what a cell adds to each of the counts."""
 
 
-class SearchedSlices(NamedTuple):
-    """The conditions of the best slices by target, the highest score first.
+def scale_slice_value(target: Target, mean: float, n_rows: int) -> SummedValue:
+    """Return the value that is summed up to search slices, of at most `n_rows` rows.
 
-    `warnings` tell by target that more conjunctions might have been among the best than could be counted. `too_few` are
-    the targets of which no slice has enough rows.
-    """
-
-    conditions: list[Sequence[Condition]]
-    warnings: dict[int, str]
-    too_few: list[int]
-
-
-def list_slice_values(targets: Sequence[Target], means: Sequence[float], n_rows: int) -> list[SummedValue]:
-    """Return the values that are summed up to search slices of each target, of at most `n_rows` rows.
-
-    `means` are those of the training rows of each target.
+    `mean` is that of the training rows.
     """
     shift = SUM_BITS - max(n_rows, 1).bit_length() - LARGEST_BITS - 1
     # Rounding to units may move a mean by half a unit.
-    ceilings = (int(np.ceil(mean * 2.0**shift)) + 1 for mean in means)
-    return [SummedValue(target, shift, ceiling) for target, ceiling in zip(targets, ceilings, strict=True)]
+    return SummedValue(target, shift, int(np.ceil(mean * 2.0**shift)) + 1)
 
 
-def search_slices(
-    features: Sequence[Feature], values: Sequence[SummedValue], settings: SliceSearch
-) -> Search[SearchedSlices]:
-    """Find for each value the slices that lack most of it, by queries about `CellSums`: one for each predicate.
+def search_slices(features: Sequence[Feature], value: SummedValue, settings: SliceSearch) -> Search[BestSlices]:
+    """Find the slices that lack most of a value, by queries about `CellSums`: one for each predicate.
 
-    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of that many rows allow
-    (34 for two million), and added up in int64: slices are the same under any partitioning and order of the rows. A
-    cell is counted in the candidates that it is in: at most 100,000 per value, and 100,000 of all values at a time,
-    beyond which values take turns. The driver collects five integers for each bin and each candidate.
+    A cell is counted in the candidates that it is in: at most 100,000 at a time. The driver collects five integers for
+    each bin and each candidate.
     """
-    if not (features and values):
-        return SearchedSlices([()] * len(values), {}, [])
-    nothing = [np.zeros((feature.n_bins, len(SliceCounts._fields)), np.int64) for feature in features]
-    keys = [(value.target.model, value.target.slice, number) for number, value in enumerate(values)]
 
     def count_bins(bins: SmallInts, counts: Ints) -> list[Ints]:
         return [add_by_code(codes, counts, feature.n_bins).T for codes, feature in zip(bins, features, strict=True)]
 
-    by_bin = yield _ask(values, dict.fromkeys(range(len(values)), count_bins))
-    searches = [BestSlices(by_bin.get(key, nothing), features, settings) for key in keys]
-    for batch in list_batches(searches, settings.max_predicates):
-        counters = {number: make_counter(searches[number].predicates, slices) for number, slices in batch.items()}
-        counted = yield _ask(values, counters)
-        for number, slices in batch.items():
-            [sums] = counted.get(keys[number], [np.zeros((len(SliceCounts._fields), 0), np.int64)])
-            enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
-            searches[number].take({slices[index]: SliceCounts(*sums[:, index].tolist()) for index in enough})
-    warnings = {
-        number: f"`slice_search`: more than {MAX_CANDIDATES:,} conjunctions might be among those that lack most. "
-        "Those with the highest bounds were counted. One that was not may have a score of up to "
-        f"{search.missed / 2 ** values[number].shift:.6g}. Raise min_rows, or lower max_predicates or max_bins, to "
-        "search them all."
-        for number, search in enumerate(searches)
-        if search.missed
-    }
-    too_few = [number for number, search in enumerate(searches) if search.has_too_few]
-    return SearchedSlices([search.conditions() for search in searches], warnings, too_few)
+    by_bin = [np.zeros((feature.n_bins, len(SliceCounts._fields)), np.int64) for feature in features]
+    best = BestSlices((yield from _count(value, count_bins, by_bin)), features, settings)
+    for _ in range(1, settings.max_predicates):
+        if not (slices := best.candidates()):
+            break
+        nothing = [np.zeros((len(SliceCounts._fields), len(slices)), np.int64)]
+        [sums] = yield from _count(value, make_counter(best.predicates, slices), nothing)
+        enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
+        best.take({slices[index]: SliceCounts(*sums[:, index].tolist()) for index in enough})
+    return best
 
 
-def _ask(values: Sequence[SummedValue], counters: Mapping[int, Count]) -> Query:
-    """Count the cells of some values, by number of the value."""
+def _count(value: SummedValue, count: Count, nothing: list[Ints]) -> Search[list[Ints]]:
+    """Return what the cells of all blocks add up to, by one query; `nothing` is that of no block."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, count in counters.items():
-            value = values[number]
-            if value in block.sums:
-                counts = count_cells(block.cells, block.sums[value], value.shift)
-                yield value.target.slice, number, count(block.cells.bins, counts)
+        if value in block.sums:
+            counts = count_cells(block.cells, block.sums[value], value.shift)
+            yield value.target.slice, 0, count(block.cells.bins, counts)
 
-    return Query(measure)
+    answer = yield Query(measure)
+    return next(iter(answer.values()), nothing)
 
 
 def count_cells(cells: Cells, sums: Ints, shift: int) -> Ints:

@@ -1,4 +1,4 @@
-"""Trees, grown level by level from histograms of their nodes: one query about sums by cell for each level of all trees.
+"""Trees, grown level by level from histograms of their nodes: one query about sums by cell for each level.
 
 The training rows choose the splits of a tree. The estimation ("honest") rows are only counted, so that leaves hold
 enough of them.
@@ -45,66 +45,57 @@ def list_node_columns(node_id: int, is_leaf: bool) -> dict[str, Any]:
     return {"node_id": node_id, "parent_id": parent_id, "depth": depth, "is_leaf": is_leaf}
 
 
-def list_tree_values(targets: Sequence[Target], n_rows: int) -> list[SummedValue]:
-    """Return the values that are summed up to grow a tree for each target, of at most `n_rows` rows."""
-    shift = SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length()
-    return [SummedValue(target, shift) for target in targets]
+def scale_tree_value(target: Target, n_rows: int) -> SummedValue:
+    """Return the value that is summed up to grow a tree for a target, of at most `n_rows` rows."""
+    return SummedValue(target, SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length())
 
 
-def grow_trees(
-    features: Sequence[Feature], values: Sequence[SummedValue], settings: TreeSettings, square_sums: Sequence[float]
-) -> Search[list[Tree]]:
-    """Grow a tree for each value, by queries about `CellSums`: one for each level of all trees.
+def grow_tree(
+    features: Sequence[Feature], value: SummedValue, settings: TreeSettings, square_sum: float
+) -> Search[Tree]:
+    """Grow a tree for a value, by queries about `CellSums`: one for each level.
 
     Every leaf except a root holds `min_leaf` rows of either half. At equal gains the first of the `features` is split
-    on. `square_sums` are, for each tree, the sum of squares of the training values around their mean: a split must
-    explain at least ``min_gain`` of it. A tree without rows has only a root.
-
-    The values have one shift. They are rounded to whole units of 2^-s, with s as large as sums of that many rows allow
-    (35 for two million), and added up in int64: trees are the same under any partitioning and order of the rows.
+    on. `square_sum` is the sum of squares of the training values around their mean: a split must explain at least
+    ``min_gain`` of it. A tree without rows has only a root.
 
     The driver collects a histogram for each node that may be split and each feature, whatever the number of rows. Costs
     a sort of the bins for each of them.
     """
-    trees = [{ROOT: Node(ROOT, {})} for _ in values]
-    leaves = [(number, ROOT) for number in range(len(values)) if features]
+    tree, leaves = {ROOT: Node(ROOT, {})}, [ROOT]
+    least_gain = settings.min_gain * square_sum * 4.0**value.shift  # in squared units
     for _ in range(settings.max_depth):
         if not leaves:
             break
-        measured = yield from _measure(
-            [(values[number], trees[number][leaf].condition) for number, leaf in leaves], features
-        )
-        asked, leaves = leaves, []
-        for (number, node_id), histograms in zip(asked, measured, strict=True):
-            node = trees[number][node_id]
+        measured = yield from _measure(value, [tree[leaf].condition for leaf in leaves], features)
+        searched, leaves = leaves, []
+        for node_id, histograms in zip(searched, measured, strict=True):
+            node = tree[node_id]
             sums = (BinSums(counts, sums, np.stack([counts, honest], axis=1)) for counts, sums, honest in histograms)
             split = best_split(features, sums, settings.min_leaf, node.condition)
-            least_gain = settings.min_gain * square_sums[number] * 4.0 ** values[number].shift  # in squared units
             if split is None or split.gain < least_gain:
                 continue
-            trees[number][node_id] = node._replace(split=split)
+            tree[node_id] = node._replace(split=split)
             for child_id, bins in enumerate((split.left, split.right), 2 * node_id):
-                trees[number][child_id] = Node(child_id, {**node.condition, split.feature: bins})
+                tree[child_id] = Node(child_id, {**node.condition, split.feature: bins})
                 n_train, _, n_honest = histograms[split.feature][:, sorted(bins)].sum(axis=1)
                 if min(n_train, n_honest) >= 2 * settings.min_leaf:
-                    leaves.append((number, child_id))
-    return [tuple(node for _, node in sorted(tree.items())) for tree in trees]
+                    leaves.append(child_id)
+    return tuple(node for _, node in sorted(tree.items()))
 
 
 def _measure(
-    leaves: Sequence[tuple[SummedValue, Condition]], features: Sequence[Feature]
+    value: SummedValue, conditions: Sequence[Condition], features: Sequence[Feature]
 ) -> Search[list[Sequence[Ints]]]:
-    """Return the histograms of leaves by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
+    """Return the histograms of nodes by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
-        for number, (value, condition) in enumerate(leaves):
-            if value in block.sums:
-                yield value.target.slice, number, measure_bins(block.cells, block.sums[value], condition, features)
+        for number, condition in enumerate(conditions if value in block.sums else ()):
+            yield value.target.slice, number, measure_bins(block.cells, block.sums[value], condition, features)
 
     answer = yield Query(measure)
     nothing = [np.zeros((N_COLUMNS, feature.n_bins), np.int64) for feature in features]
-    keys = ((value.target.model, value.target.slice, number) for number, (value, _) in enumerate(leaves))
-    return [answer.get(key, nothing) for key in keys]
+    return [answer.get((*value.target[:2], number), nothing) for number in range(len(conditions))]
 
 
 def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:

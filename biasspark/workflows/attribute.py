@@ -22,6 +22,7 @@ from biasspark.attribution.attribution_warnings import (
     grouping_warnings,
     link_warnings,
     pair_warnings,
+    room_warnings,
     segment_warnings,
     tree_warnings,
     unsearched_warnings,
@@ -35,8 +36,9 @@ from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
-from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, search_slices
-from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
+from biasspark.attribution.slice_kernel import BestSlices
+from biasspark.attribution.slice_search import scale_slice_value, search_slices
+from biasspark.attribution.trees import Tree, grow_tree, scale_tree_value
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
@@ -48,7 +50,6 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
-from biasspark.features import Condition
 from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.feature_columns import SurveyedValues, row_columns, survey_values
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
@@ -279,15 +280,16 @@ def _list_warnings(
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
     measured = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
     tree_roots = {surveyed.name_target(target): searched.measured.by_target[target][0] for target in searched.trees}
+    slices = {surveyed.name_target(target): best for target, best in searched.slices.items()}
     return [
         *measured.warnings,
         *feature_warnings(surveyed.values),
         *unsearched_warnings(attribution),
         *segment_warnings(attribution.segments, ranked.losses),
         *link_warnings(attribution, within_0_and_1),
-        *searched.warnings,
+        *room_warnings(slices),
         *tree_warnings(tree_roots),
-        *few_rows_warnings(attribution, tree_roots, searched.too_few, pair_nodes),
+        *few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
     ]
 
 
@@ -308,16 +310,11 @@ def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
 
 @dataclass(frozen=True)
 class SearchedRows:
-    """The results of all searches by target: trees, the conditions of slices, and the sums over their rows.
-
-    `too_few` names the targets of which no slice has enough rows.
-    """
+    """The results of all searches by target: trees, slices, and the sums over their rows."""
 
     surveyed: SurveyedRows
     trees: Mapping[Target, Tree]
-    slices: Mapping[Target, Sequence[Condition]]
-    warnings: Sequence[str]
-    too_few: Sequence[TreeKey]
+    slices: Mapping[Target, BestSlices]
     measured: MeasuredSets
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
@@ -330,7 +327,8 @@ class SearchedRows:
     def list_slices(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_slices``."""
         features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
-        for target, conditions in self.slices.items():
+        for target, best in self.slices.items():
+            conditions = best.conditions()
             whole, *sets = self.measured.by_target[target]
             key = self.surveyed.name_target(target)
             for row in list_slices(conditions, sets[len(sets) - len(conditions) :], whole, features, level):
@@ -346,35 +344,30 @@ def search_rows(
     """
     attribution, n_rows = surveyed.attribution, ranked.counts.row_counts.n_rows
     targets = plan_trees(surveyed, has_probabilities) if attribution.tree else []
-    slice_targets = [Target(*key, AUC) for key in surveyed.names] if attribution.slice_search else []
-    searches: dict[str, Search[Any]] = {}
-    values: list[SummedValue] = []
+    searches: dict[tuple[str, SummedValue], Search[Any]] = {}
     if attribution.tree and targets:  # no targets if these are losses, and no model has probabilities
+        features = surveyed.values.tree_features
         square_sums = _sum_squares(surveyed, ranked, targets) if attribution.tree.min_gain else [0.0] * len(targets)
-        values += (tree_values := list_tree_values(targets, n_rows))
-        searches["trees"] = grow_trees(surveyed.values.tree_features, tree_values, attribution.tree, square_sums)
+        for target, square_sum in zip(targets, square_sums, strict=True):
+            value = scale_tree_value(target, n_rows)
+            searches["trees", value] = grow_tree(features, value, attribution.tree, square_sum)
     if attribution.slice_search:
-        means = [add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0 for key in surveyed.names]
-        values += (slice_values := list_slice_values(slice_targets, means, n_rows))
-        searches["slices"] = search_slices(surveyed.values.features, slice_values, attribution.slice_search)
-    results: dict[str, Any] = {"trees": [], "slices": SearchedSlices([], {}, [])}
+        for key in surveyed.names:
+            mean = add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0
+            value = scale_slice_value(Target(*key, AUC), mean, n_rows)
+            searches["slices", value] = search_slices(surveyed.values.features, value, attribution.slice_search)
+    results: dict[tuple[str, SummedValue], Any] = {}
     if searches:
-        names = ", ".join(searches)
+        names = ", ".join(dict.fromkeys(kind for kind, _ in searches))
         with job_on_corpus(surveyed, f"search {names}"):
-            by_cell = sum_blocks(ranked.blocks, values)
+            by_cell = sum_blocks(ranked.blocks, [value for _, value in searches])
             with kept(by_cell.frame, large_rows=True) as frame:
                 kept_sums = replace(by_cell, frame=frame)
                 answers = run_searches(kept_sums, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))
-        results |= zip(searches, answers, strict=True)
-    trees = dict(zip(targets, results["trees"], strict=True))
-    slices = dict(zip(slice_targets, results["slices"].conditions, strict=True))
-    warnings = [
-        f"{', '.join(surveyed.names[slice_targets[number][:2]])}: {text}"
-        for number, text in results["slices"].warnings.items()
-    ]
-    too_few = [surveyed.name_target(slice_targets[number]) for number in results["slices"].too_few]
-    measured = _measure_results(surveyed, ranked, trees, slices, stage)
-    return SearchedRows(surveyed, trees, slices, warnings, too_few, measured)
+        results = dict(zip(searches, answers, strict=True))
+    trees = {value.target: tree for (kind, value), tree in results.items() if kind == "trees"}
+    slices = {value.target: best for (kind, value), best in results.items() if kind == "slices"}
+    return SearchedRows(surveyed, trees, slices, _measure_results(surveyed, ranked, trees, slices, stage))
 
 
 def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) -> list[Target]:
@@ -401,14 +394,14 @@ def _measure_results(
     surveyed: SurveyedRows,
     ranked: RankedBlocks,
     trees: Mapping[Target, Tree],
-    slices: Mapping[Target, Sequence[Condition]],
+    slices: Mapping[Target, BestSlices],
     stage: Callable[[str], None],
 ) -> MeasuredSets:
     """Measure every node, slice, segment and pair in one job, and comparisons in another."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
-    for target, slice_conditions in slices.items():
-        conditions[target] = [*conditions.get(target, [{}]), *slice_conditions]
+    for target, best in slices.items():
+        conditions[target] = [*conditions.get(target, [{}]), *best.conditions()]
     if not (conditions or attribution.segments or attribution.pairs_of):
         return MeasuredSets({}, {}, {}, {})
     stage("measuring segments")

@@ -25,7 +25,7 @@ from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettin
 from biasspark.features import Feature
 from scripts.simulations.comparison_coverage import distance_of
 from scripts.simulations.kept_results import parse_options, run_simulation
-from tests.harness.grown_trees import Sample, grow_samples, judge
+from tests.harness.grown_trees import Sample, grow_sample, judge
 from tests.harness.searched_slices import UNIT, find_slices
 
 ROWS = 4000
@@ -72,7 +72,7 @@ def draw_rows(rng: np.random.Generator, aucs: Sequence[float]) -> Sample:
 
 
 def search_tree(sample: Sample) -> Found:
-    (tree,) = grow_samples([sample], FEATURES, TreeSettings())
+    tree = grow_sample(sample, FEATURES, TreeSettings())
     return [vars(node) for node in judge(tree, sample, FEATURES) if node.is_leaf]
 
 

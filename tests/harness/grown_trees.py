@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,11 @@ from biasspark.attribution.block_sums import AUC, CellSums, SummedValue, Target
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey, list_segments
-from biasspark.attribution.trees import Tree, grow_trees
+from biasspark.attribution.trees import Tree, grow_tree
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import CellColumns, Cells
-from biasspark.ranking.row_blocks import Search
+from biasspark.ranking.row_blocks import Answer, Search, send
 
 Result = TypeVar("Result")
 
@@ -47,43 +47,28 @@ class Sample(NamedTuple):
         return MeasuredSet(moments(rows & ~self.honest), moments(rows & self.honest))
 
 
-def name_values(samples: Sequence[Sample]) -> list[SummedValue]:
-    """Return the values of samples, each that of a model, in units of 1."""
-    return [SummedValue(Target(number, 0, AUC), 0) for number in range(len(samples))]
+VALUE = SummedValue(Target(0, 0, AUC), 0)
+"""The values of a sample, in units of 1."""
 
 
-def run(search: Search[Result], samples: Sequence[Sample]) -> Result:
-    """Answer all queries of a search about the values of samples; each row is a cell."""
-    blocks = [
-        CellSums(
-            Cells(
-                CellColumns(1, n_features=sample.bins.shape[1]),
-                np.vstack([sample.honest, sample.honest, sample.bins.T]).astype(np.uint16),
-            ),
-            {value: np.stack([np.ones_like(sample.values), sample.values, np.zeros_like(sample.values)])},
-        )
-        for sample, value in zip(samples, name_values(samples), strict=True)
-    ]
-    try:
-        query = next(search)
-        while True:
-            measured = [[*query.measure(model, 0, block)] for model, block in enumerate(blocks)]
-            query = search.send(
-                {
-                    (model, part, chunk): arrays
-                    for model, of_model in enumerate(measured)
-                    for part, chunk, arrays in of_model
-                }
-            )
-    except StopIteration as end:
-        result: Result = end.value
-        return result
+def run(search: Search[Result], sample: Sample, value: SummedValue = VALUE) -> tuple[Result, list[Answer]]:
+    """Answer all queries of a search about the values of a sample, each of whose rows is a cell."""
+    columns = CellColumns(1, n_features=sample.bins.shape[1])
+    cells = Cells(columns, np.vstack([sample.honest, sample.honest, sample.bins.T]).astype(np.uint16))
+    below = np.maximum(value.ceiling - sample.values, 0)
+    block = CellSums(cells, {value: np.stack([np.ones_like(sample.values), sample.values, below])})
+    answers: list[Answer] = []
+    query, result = send(search, None)
+    while query:
+        answers.append({(0, part, chunk): arrays for part, chunk, arrays in query.measure(0, 0, block)})
+        query, result = send(search, answers[-1])
+    return cast("Result", result), answers
 
 
-def grow_samples(samples: Sequence[Sample], features: Sequence[Feature], settings: TreeSettings) -> list[Tree]:
-    growing = [sample.values[~sample.honest] for sample in samples]
-    square_sums = [float(values.var() * len(values)) if len(values) else 0.0 for values in growing]
-    return run(grow_trees(features, name_values(samples), settings, square_sums), samples)
+def grow_sample(sample: Sample, features: Sequence[Feature], settings: TreeSettings) -> Tree:
+    growing = sample.values[~sample.honest]
+    square_sum = float(growing.var() * len(growing)) if len(growing) else 0.0
+    return run(grow_tree(features, VALUE, settings, square_sum), sample)[0]
 
 
 def judge(tree: Tree, sample: Sample, features: Sequence[Feature]) -> list[SimpleNamespace]:

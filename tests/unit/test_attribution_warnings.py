@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from biasspark.attribution.attribution_warnings import feature_warnings, few_rows_warnings, tree_warnings
+from biasspark.attribution.attribution_warnings import feature_warnings, few_rows_warnings, room_warnings, tree_warnings
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
+from biasspark.attribution.slice_kernel import BestSlices
 from biasspark.config import Attribution
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Feature
@@ -21,16 +23,21 @@ def test_each_model_is_warned_about_once(keys: list[TreeKey], name: str) -> None
     for n_train, n_honest, n_halves, n_few in ((90, 60, 0, 1), (150, 0, 1, 0), (900, 900, 0, 0), (0, 0, 0, 0)):
         roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
         assert sum("hash of their id" in text for text in tree_warnings(roots)) == n_halves
-        warnings = list(few_rows_warnings(Attribution(), roots, [], []))
+        warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
         assert len(warnings) == n_few
         assert all(f"`tree` of {name}:" in text for text in warnings)
 
 
 def test_a_search_of_slices_is_warned_about_once() -> None:
-    slices = [AUC, AUC._replace(slice="short"), AUC._replace(model="n")]
-    (text,) = few_rows_warnings(Attribution(slice_search=SliceSearch()), {}, slices, [])
+    best = BestSlices([np.ones((2, 5), np.int64)], [Feature("k", "k", False, ("a",), True)], SliceSearch())
+    of_slice = {AUC._replace(slice="short"): best}
+    asked = Attribution(slice_search=SliceSearch())
+    (text,) = few_rows_warnings(asked, {}, {AUC: best, **of_slice, AUC._replace(model="n"): best}, [])
     assert "`slice_search` of m, n:" in text
-    assert not [*few_rows_warnings(Attribution(slice_search=SliceSearch()), {}, slices[1:2], [])]
+    assert not [*few_rows_warnings(asked, {}, of_slice, [])]
+    assert not [*room_warnings(of_slice)]
+    best.left_out = 1
+    assert len([*room_warnings(of_slice)]) == 1
 
 
 @pytest.mark.parametrize("nullable", [False, True])

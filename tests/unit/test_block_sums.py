@@ -21,7 +21,7 @@ from biasspark.features import Feature
 from biasspark.ranking.kernels.exact import dot
 from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
-from tests.harness.grown_trees import Sample, grow_samples
+from tests.harness.grown_trees import Sample, grow_sample
 from tests.oracle import attribution as oracle
 
 FEATURES = (
@@ -75,7 +75,7 @@ def test_nodes_and_bins_of_a_deep_tree() -> None:
     rows = draw_examples(4, 600, FEATURES)
     values, honest = np.random.default_rng(6).integers(0, 99, 600), np.array([row.honest for row in rows])
     sample = Sample(np.array([row.bins for row in rows]), values, honest)
-    (tree,) = grow_samples([sample], FEATURES, TreeSettings(max_depth=9, min_leaf=1))
+    tree = grow_sample(sample, FEATURES, TreeSettings(max_depth=9, min_leaf=1))
     leaves = [node for node in tree if node.split is None]
     assert max(leaf.node_id for leaf in leaves) > 1 << 6
     (block,) = cut_blocks(rows).values()

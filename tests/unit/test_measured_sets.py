@@ -19,8 +19,8 @@ from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_bl
 from biasspark.attribution.influence import Placed, read_sets
 from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.slice_search import list_slice_values, search_slices
-from biasspark.attribution.trees import grow_trees, list_tree_values
+from biasspark.attribution.slice_search import scale_slice_value, search_slices
+from biasspark.attribution.trees import grow_tree, scale_tree_value
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
@@ -245,13 +245,13 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
     encoding = Encoding(models=("m", "n", "m - n"), slices=("all", "some", "negatives"), sources=())
-    of_trees = list_tree_values(targets, N_ROWS)
-    of_slices = list_slice_values(searched, [0.4, 0.4], N_ROWS)
-    searches = [
-        grow_trees(FEATURES, of_trees, TreeSettings(max_depth=2, min_leaf=4), [0.0] * len(targets)),
-        search_slices(FEATURES, of_slices, wanted),
-    ]
-    trees, slices = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
+    of_trees = [scale_tree_value(target, N_ROWS) for target in targets]
+    of_slices = [scale_slice_value(target, 0.4, N_ROWS) for target in searched]
+    settings = TreeSettings(max_depth=2, min_leaf=4)
+    searches: list[Any] = [grow_tree(FEATURES, value, settings, 0.0) for value in of_trees]
+    searches += [search_slices(FEATURES, value, wanted) for value in of_slices]
+    results = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
+    trees, slices = results[: len(targets)], [best.conditions() for best in results[len(targets) :]]
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
     measured = measure_sets(blocks, nodes, N_MODELS)
@@ -292,5 +292,5 @@ def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
 def test_there_is_something_that_could_change() -> None:
     trees, slices, crosses, *_ = compute_whole()
     assert min(len(tree) for tree in trees[:4]) >= 3
-    assert all(slices.conditions)
+    assert all(slices)
     assert len(crosses) == 3 * (9 + 9 + 9)

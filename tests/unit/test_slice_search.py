@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
-from biasspark.attribution.block_sums import Target
+from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.slice_kernel import cut_feature
-from biasspark.attribution.slice_search import SearchedSlices, list_slice_values, make_counter, search_slices
+from biasspark.attribution.slice_kernel import BestSlices, cut_feature
+from biasspark.attribution.slice_search import make_counter, scale_slice_value, search_slices
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
-from biasspark.ranking.row_blocks import Blocks
-from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
+from biasspark.ranking.row_blocks import Blocks, run_searches
+from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
 from tests.harness.grown_trees import Sample
-from tests.harness.searched_slices import UNIT, find_slices, judge, search_samples
+from tests.harness.searched_slices import UNIT, find_slices, judge, search_sample
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.slices import search_by_force
 from tests.oracle.trees import GrowingRow
@@ -100,9 +100,9 @@ def samples(draw: st.DrawFn) -> tuple[Sample, tuple[Feature, ...]]:
 def test_pruning_loses_nothing(drawn: tuple[Sample, tuple[Feature, ...]], wanted: SliceSearch) -> None:
     sample, features = drawn
     expected = search_by_force(rows_of(sample), features, wanted)
-    (searched,), _ = search_samples([sample], features, wanted)
-    assert searched.conditions == [own.condition for own in expected]
-    assert searched.missed == 0
+    searched, _ = search_sample(sample, features, wanted)
+    assert searched.conditions() == [own.condition for own in expected]
+    assert not searched.missed
     found = find_slices(sample, features, wanted)
     assert [own.score for own in found] == [pytest.approx(float(own.score) * UNIT, rel=1e-15) for own in expected]
     assert [(own.n_train, own.n_honest) for own in found] == [(len(own.train), len(own.honest)) for own in expected]
@@ -127,11 +127,11 @@ PLANTED: list[Condition] = [{0: frozenset({1}), 1: frozenset({2})}, {2: frozense
 
 def test_few_conjunctions_are_counted() -> None:
     sample = draw_sample(1, 1500, FIVE, [(condition, 0.2) for condition in PLANTED])
-    (searched,), asked = search_samples([sample], FIVE, SliceSearch(most=10, min_rows=10))
-    assert all(condition in PLANTED for condition in searched.conditions[:2])
-    pairs, triples = (batch[0] for batch in asked)
-    assert len(pairs) == 10 * 4**2
-    assert len(triples) < 10 * 4**3 / 10
+    searched, asked = search_sample(sample, FIVE, SliceSearch(most=10, min_rows=10))
+    assert all(condition in PLANTED for condition in searched.conditions()[:2])
+    n_pairs, n_triples = asked
+    assert n_pairs == 10 * 4**2
+    assert n_triples < 10 * 4**3 / 10
 
 
 AGED = (feature_of("age", 6, numeric=True), feature_of("hours", 3, numeric=True), feature_of("job", 3))
@@ -140,8 +140,8 @@ AGED = (feature_of("age", 6, numeric=True), feature_of("hours", 3, numeric=True)
 def test_what_is_joined_to_the_rows_of_another_slice_is_listed_once() -> None:
     sample = draw_sample(43, 6000, AGED, [({0: frozenset({3, 4})}, 0.3)])
     sample.bins[:, 2] = 1 + np.isin(sample.bins[:, 0], (3, 4))
-    (searched,), _ = search_samples([sample], AGED, SliceSearch(most=3, max_predicates=1))
-    assert list(searched.conditions) == [{0: frozenset({3, 4})}]
+    searched, _ = search_sample(sample, AGED, SliceSearch(most=3, max_predicates=1))
+    assert searched.conditions() == [{0: frozenset({3, 4})}]
 
 
 @given(drawn=samples(), most=st.integers(1, 30))
@@ -150,7 +150,7 @@ def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
 ) -> None:
     """Than each conjunction of predicates that no feature's joined intervals are in."""
     sample, features = drawn
-    (searched,), _ = search_samples([sample], features, SliceSearch(most=most, min_rows=1, max_bins=3))
+    searched, _ = search_sample(sample, features, SliceSearch(most=most, min_rows=1, max_bins=3))
     values, training = sample.values, ~sample.honest
     intervals = [
         cut_feature(feature, np.bincount(sample.bins[training, place], minlength=feature.n_bins), 3)
@@ -162,7 +162,7 @@ def test_joined_slices_lack_a_quarter_more_than_what_their_pieces_share(
         total, n_rows = int(values[rows].sum()), int(rows.sum())
         return Fraction(int(values[training].sum()), int(training.sum())) - Fraction(total, n_rows)
 
-    for condition in searched.conditions:
+    for condition in searched.conditions():
         single = {place: bins for place, bins in condition.items() if bins in intervals[place]}
         longest = len(single) - (len(single) == len(condition))
         for size in range(1, longest + 1):
@@ -175,54 +175,37 @@ def test_no_slice_where_no_row_searches_or_estimates() -> None:
     none, every = np.zeros(200, bool), np.ones(200, bool)
     parts = [sample._replace(honest=honest) for honest in (none, every)]
     parts.append(Sample(sample.bins[:0], sample.values[:0], none[:0]))
-    searched, asked = search_samples(parts, FIVE, SliceSearch(min_rows=2))
-    assert searched == [([], 0)] * 3
-    assert asked == []
+    for part in parts:
+        searched, asked = search_sample(part, FIVE, SliceSearch(min_rows=2))
+        assert (searched.conditions(), searched.missed, asked) == ([], False, [])
 
 
 # ---- more candidates than there is room for
 
 
-def test_what_was_left_out_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_out_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = draw_sample(4, 600, FIVE, [(condition, 0.05) for condition in PLANTED])
     wanted = SliceSearch(most=12, min_rows=5)
     every = search_by_force(rows_of(sample), FIVE, wanted)
     n_missing = 0
     for room in (5, 20, 80):
         monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
-        (searched,), asked = search_samples([sample], FIVE, wanted)
-        missing = [own for own in every if own.condition not in searched.conditions]
-        n_missing += len(missing)
-        assert all(len(batch[0]) <= room for batch in asked)
-        assert all(own.score <= searched.missed for own in missing)
-        assert searched.missed > 0
+        searched, asked = search_sample(sample, FIVE, wanted)
+        n_missing += sum(own.condition not in searched.conditions() for own in every)
+        assert max(asked) <= room
+        assert searched.missed
     assert n_missing > 0
 
 
 def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = draw_sample(1, 4000, FIVE, [(PLANTED[0], 0.1)])
     wanted = SliceSearch(most=1, min_rows=20, max_predicates=2)
-    expected, asked = search_samples([sample], FIVE, wanted)
-    assert expected == [([PLANTED[0]], 0)]
-    room = len(asked[0][0]) - 1
-    assert room > 1
-    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
-    assert search_samples([sample], FIVE, wanted)[0] == expected
-
-
-def test_trees_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is searched as if it were alone."""
-    drawn = [draw_sample(seed, 500, FIVE) for seed in range(4)]
-    wanted = SliceSearch(min_rows=10)
-    alone = [search_samples([sample], FIVE, wanted)[0][0] for sample in drawn]
-    together, asked = search_samples(drawn, FIVE, wanted)
-    assert together == alone
-    assert [len(batch) for batch in asked] == [4, 4]
-    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", 400)
-    in_turns, asked = search_samples(drawn, FIVE, wanted)
-    assert in_turns == alone
-    assert len(asked) > 2
-    assert all(sum(map(len, batch.values())) <= 400 for batch in asked)
+    _, [n_pairs] = search_sample(sample, FIVE, wanted)
+    assert n_pairs > 2
+    for room in (n_pairs, n_pairs - 1):
+        monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
+        searched, _ = search_sample(sample, FIVE, wanted)
+        assert (searched.conditions(), searched.missed) == ([PLANTED[0]], False)
 
 
 # ---- what slices show
@@ -316,9 +299,9 @@ def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
 
 def search_blocks(
     blocks: Blocks, targets: Sequence[Target], means: Sequence[float], features: Sequence[Feature] = BLOCK_FEATURES
-) -> SearchedSlices:
-    values = list_slice_values(targets, means, N_ROWS)
-    return find_by_cell(blocks, values, search_slices(features, values, WANTED))
+) -> list[BestSlices]:
+    values = [scale_slice_value(target, mean, N_ROWS) for target, mean in zip(targets, means, strict=True)]
+    return run_searches(sum_blocks(blocks, values), [search_slices(features, value, WANTED) for value in values])
 
 
 def train_mean(rows: Sequence[Example], part: int) -> float:
@@ -334,34 +317,14 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
     blocks = blocks_of(models, 2)
     searched = search_blocks(blocks, targets, means)
-    assert (searched.warnings, searched.too_few) == ({}, [])
-    for target, conditions in zip(targets, searched.conditions, strict=True):
-        assert conditions == search_rows(models[target.model].rows, target.slice)
-        assert (len(conditions) > 2) == (target.slice < 2)  # of the third there are no positives
+    for target, best in zip(targets, searched, strict=True):
+        assert (best.missed, best.has_too_few) == (False, False)
+        assert best.conditions() == search_rows(models[target.model].rows, target.slice)
+        assert (len(best.conditions()) > 2) == (target.slice < 2)  # of the third there are no positives
 
 
-def test_what_was_left_out_of_blocks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, target = draw_examples(7, 400, BLOCK_FEATURES), Target(0, 0, "auc")
-    monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", 3)
-    blocks = blocks_of([Ranked(rows)])
-    searched = search_blocks(blocks, [target], [train_mean(rows, 0)])
-    assert list(searched.warnings) == [0]
-    missed = Fraction(searched.warnings[0].split("up to ")[1].split(". Raise")[0])
-    train = [(row, Fraction(value)) for row, value in zip(rows, target_values(rows, "auc"), strict=True)]
-    train = [(row, value) for row, value in train if not row.honest]
-    mean = sum(value for _, value in train) / len(train)
-    missing = [condition for condition in search_rows(rows, 0) if condition not in searched.conditions[0]]
-    scores = [sum(mean - value for row, value in train if row.meets(condition)) for condition in missing]
-    assert 0 < max(scores) <= missed
-
-
-def test_targets_of_which_no_slice_has_enough_rows_are_named() -> None:
+def test_too_few_rows_for_any_slice_are_known() -> None:
     kind = feature_of("kind", 60)
     blocks = blocks_of([Ranked(draw_examples(7, 60, [kind]))])
-    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], [kind]) == ([[]], {}, [0])
-
-
-def test_nothing_to_search_in_blocks() -> None:
-    blocks = blocks_of([Ranked(draw_examples(7, 9))])
-    assert search_blocks(blocks, [Target(0, 0, "auc")], [0.4], []) == ([()], {}, [])
-    assert search_blocks(blocks, [], []) == ([], {}, [])
+    [best] = search_blocks(blocks, [Target(0, 0, "auc")], [0.4], [kind])
+    assert (best.conditions(), best.has_too_few) == ([], True)

@@ -14,12 +14,12 @@ from scipy import stats
 from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.block_sums import Target, sum_blocks
-from biasspark.attribution.trees import Tree, grow_trees, list_tree_values
+from biasspark.attribution.trees import Tree, grow_tree, scale_tree_value
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
-from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples, find_by_cell
-from tests.harness.grown_trees import Sample, grow_samples, judge
+from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
+from tests.harness.grown_trees import Sample, grow_sample, judge
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import GrowingRow, grow_by_loops
 
@@ -32,8 +32,8 @@ SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
 
 
 def grow_blocks(blocks: Blocks, targets: Sequence[Target], settings: TreeSettings) -> list[Tree]:
-    values = list_tree_values(targets, N_ROWS)
-    return find_by_cell(blocks, values, grow_trees(FEATURES, values, settings, [0.0] * len(targets)))
+    values = [scale_tree_value(target, N_ROWS) for target in targets]
+    return run_searches(sum_blocks(blocks, values), [grow_tree(FEATURES, value, settings, 0.0) for value in values])
 
 
 def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -> dict[int, set[Example]]:
@@ -75,9 +75,9 @@ def test_each_level_is_announced_before_it_runs() -> None:
     rows = draw_examples(4, 300, FEATURES)
     blocks = blocks_of([Ranked(rows)])
     steps: list[int] = []
-    values = list_tree_values([Target(0, 0, "auc")], len(rows))
-    search = grow_trees(FEATURES, values, TreeSettings(max_depth=3, min_leaf=5), [0.0])
-    [[tree]] = run_searches(sum_blocks(blocks, values), [search], steps.append)
+    value = scale_tree_value(Target(0, 0, "auc"), len(rows))
+    search = grow_tree(FEATURES, value, TreeSettings(max_depth=3, min_leaf=5), 0.0)
+    [tree] = run_searches(sum_blocks(blocks, [value]), [search], steps.append)
     assert steps == [1, 2, 3] == [*range(1, 1 + max(node.node_id.bit_length() - 1 for node in tree))]
 
 
@@ -110,7 +110,7 @@ def test_trees_of_samples_are_those_of_loops(
     values = rng.integers(0, 3 if few_values else 1000, 70) + 500 * (bins[:, 0] > 2)
     sample = Sample(bins, values, rng.random(70) < 0.5)
     asked = TreeSettings(max_depth=3, min_leaf=min_leaf, min_gain=min_gain)
-    (tree,) = grow_samples([sample], features, asked)
+    tree = grow_sample(sample, features, asked)
     rows = [
         GrowingRow(tuple(own), honest, Fraction(value))
         for own, honest, value in zip(bins.tolist(), sample.honest.tolist(), values.tolist(), strict=True)
@@ -126,7 +126,7 @@ def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
     bins = rng.integers(1, [9, 30, 4], (600, 3))
     values, honest = rng.integers(0, 50, 600) + 9 * (bins[:, 1] > 17), np.arange(600) >= 300
     features = [make_feature(True, n_values, nullable=False) for n_values in (8, 29, 3)]
-    (tree,) = grow_samples([Sample(bins, values, honest)], features, TreeSettings(max_depth=1, min_leaf=30))
+    tree = grow_sample(Sample(bins, values, honest), features, TreeSettings(max_depth=1, min_leaf=30))
     theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300])
     split = tree[0].split
     assert split is not None
@@ -152,19 +152,18 @@ SAMPLE_FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(T
     "asked", [TreeSettings(max_depth=0, min_leaf=1), TreeSettings(min_leaf=120), TreeSettings(min_leaf=1, min_gain=1.0)]
 )
 def test_a_root_alone(two_samples: list[Sample], asked: TreeSettings) -> None:
-    (tree,) = grow_samples(two_samples[:1], SAMPLE_FEATURES, asked)
+    tree = grow_sample(two_samples[0], SAMPLE_FEATURES, asked)
     assert [(node.node_id, node.split) for node in tree] == [(1, None)]
     (judged,) = judge(tree, two_samples[0], SAMPLE_FEATURES)
     assert (judged.rule, judged.predicate, judged.found) == ("all rows", "TRUE", False)
     assert judged.p_value is judged.p_adjusted is judged.loss_share is None
 
 
-def test_no_feature_and_no_row() -> None:
+def test_no_row() -> None:
     nothing = Sample(np.empty((0, 3), np.int64), np.empty(0, np.int64), np.empty(0, bool))
-    for features in ([], SAMPLE_FEATURES):
-        (tree,) = grow_samples([nothing], features, TreeSettings(min_leaf=1))
-        assert [node.node_id for node in tree] == [1]
-        assert judge(tree, nothing, features) == []
+    tree = grow_sample(nothing, SAMPLE_FEATURES, TreeSettings(min_leaf=1))
+    assert [node.node_id for node in tree] == [1]
+    assert judge(tree, nothing, SAMPLE_FEATURES) == []
 
 
 # ---- the tests of nodes
@@ -172,7 +171,7 @@ def test_no_feature_and_no_row() -> None:
 
 def test_the_tests_of_nodes_are_those_of_scipy(two_samples: list[Sample]) -> None:
     for sample in two_samples:
-        (tree,) = grow_samples([sample], SAMPLE_FEATURES, TreeSettings(max_depth=3, min_leaf=10))
+        tree = grow_sample(sample, SAMPLE_FEATURES, TreeSettings(max_depth=3, min_leaf=10))
         judged = judge(tree, sample, SAMPLE_FEATURES)
         leaves = [node for node in judged if node.is_leaf]
         assert any(leaf.found for leaf in leaves)
