@@ -97,26 +97,6 @@ def grouping_warnings(crosses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
 
 
-def tree_warnings(roots: Mapping[TreeKey, MeasuredSet]) -> Iterator[str]:
-    """Yield warnings about trees with no rows to compare, or without rows in one half, given the sums of all rows."""
-    for key, (train, honest, *_) in roots.items():
-        if key.baseline_model and key.slice == ALL_ROWS and not train.n + honest.n:
-            yield (
-                f"`compare`: no row is scored by both {key.model} and {key.baseline_model}, so their difference has "
-                "no tree."
-            )
-    halves = [
-        (_name(key), key.slice, "estimates" if train.n else "grows the tree")
-        for key, (train, honest, *_) in roots.items()
-        if bool(train.n) != bool(honest.n)
-    ]
-    for name, slice_name, half in dict.fromkeys(halves):
-        yield (
-            f"{name}, {slice_name}: no row {half}, so nothing is found. Rows are split by a hash of their id. "
-            "Name an id that differs from row to row, or change `honest_fraction`."
-        )
-
-
 def room_warnings(slices: Mapping[TreeKey, BestSlices]) -> Iterator[str]:
     """Yield warnings about searches with more conjunctions among the best than could be counted."""
     for key, best in slices.items():
@@ -144,7 +124,11 @@ def few_rows_warnings(
     """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
-    few_of_trees = [key for key, (train, honest, *_) in trees.items() if 0 < min(train.n, honest.n) < 2 * min_leaf]
+    few_of_trees = [
+        key
+        for key, (train, honest, *_) in trees.items()
+        if min(train.n, honest.n) < 2 * min_leaf and (train.n + honest.n or key.baseline_model)
+    ]
     few_of_slices = [key for key, best in slices.items() if best.has_too_few]
     tree_names, slice_names = (
         list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS))
@@ -158,7 +142,11 @@ def few_rows_warnings(
         or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
     ]
     for what, names, why in (
-        ("tree", tree_names, f"there are too few rows for `min_leaf` = {min_leaf:,} in one of their halves"),
+        (
+            "tree",
+            tree_names,
+            f"one half, by a hash of the id, has too few rows for `min_leaf` = {min_leaf:,}",
+        ),
         ("slice_search", slice_names, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
         ("pairs", few_of_pairs, "there are too few rows for `min_leaf` or `min_side` in one of their halves"),
     ):

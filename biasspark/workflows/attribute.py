@@ -24,7 +24,6 @@ from biasspark.attribution.attribution_warnings import (
     pair_warnings,
     room_warnings,
     segment_warnings,
-    tree_warnings,
     unsearched_warnings,
 )
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
@@ -288,7 +287,6 @@ def _list_warnings(
         *segment_warnings(attribution.segments, ranked.losses),
         *link_warnings(attribution, within_0_and_1),
         *room_warnings(slices),
-        *tree_warnings(tree_roots),
         *few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
     ]
 
