@@ -1,9 +1,9 @@
 """The public functions of AUC attribution, from a frame of any kind.
 
 The method is that of "Attributing AUC-ROC to Analyze Binary Classifier Performance" (2022), with all pairs of rows
-counted by ranking. `biasspark.attribute` returns several tables at the cost of one. All functions return a frame that
-holds its rows, except `example_attributions`, whose table is as long as the corpus. Ranked rows are kept while a
-function runs.
+counted by ranking. `biasspark.attribute` returns several tables at the cost of one. All other functions return the
+table of their name, without the run's columns, as a frame that holds its rows, except `example_attributions`, whose
+table is as long as the corpus. Ranked rows are kept while a function runs.
 """
 
 from __future__ import annotations
@@ -270,11 +270,6 @@ def attribution_correlations(
     of `loss_by_segment`. NULL for scores outside 0 to 1 without a ``link``.
 
     Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``attribution_correlations``, except those of the run.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).attribution_correlations()
 
@@ -304,11 +299,6 @@ def loss_by_segment(
     normalized attribution, 0 to 1/2, compares with all rows.
 
     Keywords, errors and warnings are those of `attribute`. The cost is two scans and one shuffle.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``loss_by_segment``, except those of the run.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), with_losses=True).loss_by_segment()
 
@@ -339,11 +329,6 @@ def attribution_segments(
 
     Keywords, errors and warnings are those of `attribute`. The cost is three scans, two of them to survey scores and
     columns, and one shuffle; with ``compare`` three or more.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``attribution_segments``, except those of the run.
     """
     keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
@@ -373,11 +358,6 @@ def attribution_slices(
     Keywords, errors and warnings are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split the
     rows, and ``max_bins`` cuts the numeric columns. The cost is three scans, two of them to survey scores and columns,
     and one shuffle.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``attribution_slices``, except those of the run.
     """
     keywords = Keywords(
         locals()
@@ -417,11 +397,6 @@ def pair_segments(
     Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is by
     default a tenth of all pairs. Lower it if groups are rare. The cost is three scans, two of them to survey scores and
     columns, and one shuffle.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``pair_segments``, except those of the run.
     """
     keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
@@ -447,11 +422,6 @@ def auc_crosses(
 
     Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
     The cost is three scans, two of them to survey scores and groups, and one shuffle.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``auc_crosses``, except those of the run.
     """
     return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
 

@@ -1,7 +1,8 @@
 """The public functions that return one table of metrics, from a frame of any kind.
 
 Each ranks the rows when it is called; `biasspark.measure` ranks once for several tables. The result holds the rows of
-the table, so nothing is ranked again. Errors and warnings are those of `biasspark.measure`.
+the table of the function's name, without the run's columns, so nothing is ranked again. Errors and warnings are those
+of `biasspark.measure`.
 """
 
 from __future__ import annotations
@@ -161,11 +162,6 @@ def u_statistics(
 
     Keywords, errors, warnings and costs are those of `bias_metrics`.
 
-    Returns
-    -------
-    Frame
-        The columns of the table ``u_statistics``, except those of the run.
-
     References
     ----------
     DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver Operating
@@ -201,11 +197,6 @@ def model_summary(
 
     All are 0 to 1, 1 is best, except gaps (the largest |gap|, 0 to 1/2) and the difference (0 or more), where 0 is.
     Keywords, errors, warnings and costs are those of `bias_metrics`. Without identities, only the overall AUC is known.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``model_summary``, except those of the run.
     """
     arguments = dict(locals())
     if identities is None:
@@ -255,11 +246,6 @@ def pinned_auc(
         The seed of the draws.
     include_subgroup_in_background : bool, default True
         Whether the background is drawn from all rows, as in the papers, or from those outside the identity.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``pinned_auc``, except those of the run.
 
     References
     ----------
@@ -374,11 +360,6 @@ def threshold_rates(
     grid : mapping, optional
         Thresholds from ``low`` to ``high`` in a number of ``steps``, by default 0, 1 and 100.
 
-    Returns
-    -------
-    Frame
-        The columns of the table ``threshold_rates``, except those of the run.
-
     References
     ----------
     Newcombe, "Interval Estimation for the Difference between Independent Proportions", 1998, method 10.
@@ -411,11 +392,6 @@ def threshold_summary(
     rate of the slice|``, 0 or more, 0 is best.
 
     Keywords, errors, warnings and costs are those of `threshold_rates`.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``threshold_summary``, except those of the run.
 
     References
     ----------
@@ -453,11 +429,6 @@ def score_histograms(
     ----------
     bins : int, default 100
         The number of equal bins of [0, 1], or of the range of all scores of a model if some lie outside.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``score_histograms``, except those of the run.
     """
     return measure_corpus(df, Keywords(locals(), "histograms")).table(schemas.SCORE_HISTOGRAMS)
 
@@ -500,11 +471,6 @@ def label_balance(
         The edges of the length bins; by default 20, 60, 180, 540, 1620, 4860.
     models : optional
         Ignored. It is there so that the same keywords fit every function.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``label_balance``, except those of the run.
 
     References
     ----------
@@ -550,11 +516,6 @@ def template_scores(
     ----------
     template : str
         The column with the template of each row.
-
-    Returns
-    -------
-    Frame
-        The columns of the table ``template_scores``, except those of the run.
 
     References
     ----------

@@ -63,7 +63,6 @@ def test_keywords_of_one_name_are_the_same_everywhere(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_docstrings_explain_every_keyword(name: str) -> None:
     assert explained_by(name) >= set(parameters_of(name)) - {"df"}
-    assert "Returns\n-------\n" in (inspect.getdoc(getattr(biasspark, name)) or "")
 
 
 def explained_by(name: str) -> set[str]:
