@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -15,13 +15,11 @@ from biasspark.comparison.differences import (
     DifferenceEstimate,
     Ends,
     PairedMetric,
-    delong_aucs,
     estimate_difference,
 )
 from biasspark.config import JACKKNIFE_GROUPS, Compare
 from biasspark.metrics.intervals import SIGNIFICANT, auc_interval, benjamini_hochberg
 from biasspark.metrics.suite import METRIC_OF_CELLS
-from biasspark.ranking.kernels.paired_products import Products
 from biasspark.tables.schemas import MODEL_COMPARISONS, table_of_rows
 from biasspark.text import format_share, list_first
 
@@ -99,24 +97,6 @@ class ComparedPair(NamedTuple):
     metric: str
     paired: PairedMetric
     method: str
-
-
-def pair_cells(
-    sums: Mapping[tuple[Any, str, str], Products], pairs: Iterable[CellPair]
-) -> dict[CellPair, PairedMetric]:
-    """Return both models' AUCs of pairs of cells, with variances by DeLong.
-
-    `sums` has, by ((slice, identity), cell, opposite cell), the sums of both models' placements of the rows of one cell
-    among those of another; empty cells are missing.
-    """
-
-    def products(pair: CellPair, cell: str, opposite: str) -> Products:
-        return sums.get(((pair.slice, pair.identity), cell, opposite), Products(0, 0, 0, 0, 0, 0))
-
-    return {
-        pair: delong_aucs(products(pair, pair.low_cell, pair.high_cell), products(pair, pair.high_cell, pair.low_cell))
-        for pair in pairs
-    }
 
 
 def name_models(

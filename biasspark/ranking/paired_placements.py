@@ -14,10 +14,10 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import BigInts, Floats
-from biasspark.columns import FOUR_CELLS
 from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import range_job
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
+from biasspark.ranking.kernels.pair_sums import N_CELLS
 from biasspark.ranking.kernels.paired_products import PairedRows, Products, place_by_first, sum_products
 from biasspark.ranking.kernels.reference_sets import RankOffsets, ReferenceSets, count_by_range
 from biasspark.ranking.row_blocks import refuse_large_range
@@ -26,12 +26,13 @@ from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRow
 
 def sum_paired_placements(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], identities: Sequence[int]
-) -> dict[tuple[tuple[str, str], str, str], Products]:
+) -> BigInts:
     """Add up the products of both models' placements of every row, for two models that both score every row.
 
-    `identities` are numbers in the encoding, ascending; 0 is ``(overall)``. Return by (slice, identity), cell and
-    another cell the sums, over the rows of the first, of both models' doubled placements (twice the rows below, plus
-    ties) among the other. Cells without rows are missing. ``(overall)`` has the cells ``negative`` and ``positive``.
+    `identities` are numbers in the encoding, ascending; 0 is ``(overall)``, whose rows are all in the background.
+    Return `Products` by slice, identity, cell and another cell, in the order of `columns.FOUR_CELLS`, as Python
+    integers, shape (slices, identities, 4, 4, 6): the sums, over the rows of the first cell, of both models' doubled
+    placements (twice the rows below, plus ties) among the second.
 
     Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
     arithmetic on every row and identity; one shuffle of the sums of every range.
@@ -61,16 +62,10 @@ def sum_paired_placements(
     by_second = range_job.cut_batches(range_job.gather_ranges(by_first, boundaries[:1], n_slices), place)
     counts = range_job.count_ranges(by_second, boundaries[1:], n_slices, measure)
     combined = range_job.combine_counts(counts, range_job.sum_arrays, n_slices)
-    named: dict[tuple[tuple[str, str], str, str], Products] = {}
-    for (_, slice_number, _), sums in combined.items():
-        for index, cell, among in np.argwhere(sums[..., 0]).tolist():
-            is_overall = identities[index] == 0
-            if is_overall and min(cell, among) < 2:
-                continue  # it has only background cells, which are those of the whole slice
-            of_cell, of_among = (FOUR_CELLS[n].removeprefix("background_" * is_overall) for n in (cell, among))
-            group = encoding.slices[slice_number], encoding.names[identities[index]]
-            named[group, of_cell, of_among] = Products(*sums[index, cell, among])
-    return named
+    sums = np.zeros((n_slices, len(identities), N_CELLS, N_CELLS, len(Products._fields)), object)
+    for (_, slice_number, _), of_slice in combined.items():
+        sums[slice_number] = of_slice
+    return sums
 
 
 def pair_scores(rows: TaskRows, sets: ReferenceSets) -> dict[int, list[PairedRows]]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
@@ -18,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Row
 from biasspark.arrays import Floats
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, CELL_PAIRS, GROUP, MODEL, NEGATIVE, OVERALL_METRIC, POSITIVE
-from biasspark.comparison.differences import Replicates, jackknife_aucs
+from biasspark.comparison.differences import Replicates, delong_aucs, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
@@ -26,7 +27,6 @@ from biasspark.comparison.model_comparisons import (
     Scope,
     model_comparisons,
     name_models,
-    pair_cells,
     scope_warnings,
     unclustered_warnings,
 )
@@ -41,6 +41,7 @@ from biasspark.corpus.values import category, column
 from biasspark.errors import ConfigError
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.jackknife_replicates import count_replicates
+from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS, N_PAIRS
 from biasspark.ranking.kernels.paired_products import Products
 from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
@@ -210,17 +211,18 @@ class Comparison:
             paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
             return name_models(paired, models, measures.intervals.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
-        sums: dict[tuple[tuple[str, str], str, str], Products] = {}
-        for start in range(0, len(self.identities), IDENTITIES_AT_ONCE):
-            chunk = self.identities[start : start + IDENTITIES_AT_ONCE]
-            sums |= sum_paired_placements(examples, encoding, boundaries, chunk)
-        pairs = (
-            CellPair(slice_name, encoding.names[number], number >= encoding.first_pair, *cells)
-            for slice_name in encoding.slices
-            for number in self.identities
-            for cells in (CELL_PAIRS if number else [(NEGATIVE, POSITIVE)])
-        )
-        return name_models(pair_cells(sums, pairs), models, measures.intervals.level, PAIRED_DELONG)
+        starts = range(0, len(self.identities), IDENTITIES_AT_ONCE)
+        chunks = (self.identities[start : start + IDENTITIES_AT_ONCE] for start in starts)
+        sums = [sum_paired_placements(examples, encoding, boundaries, chunk) for chunk in chunks]
+        paired = {}
+        for slice_name, of_slice in zip(encoding.slices, np.concatenate(sums, axis=1), strict=True):
+            for number, products in zip(self.identities, of_slice, strict=True):
+                for index in range(N_PAIRS) if number else [BACKGROUND_PAIR]:
+                    low, high = CELLS_OF_PAIRS[index]
+                    cells = CELL_PAIRS[index] if number else (NEGATIVE, POSITIVE)
+                    key = CellPair(slice_name, encoding.names[number], number >= encoding.first_pair, *cells)
+                    paired[key] = delong_aucs(Products(*products[low, high]), Products(*products[high, low]))
+        return name_models(paired, models, measures.intervals.level, PAIRED_DELONG)
 
 
 def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:

@@ -70,7 +70,7 @@ def drop(frame: DataFrame, encoding: Encoding) -> Any:
 
 
 JOBS: dict[str, Job] = {
-    "paired placements": lambda frame, encoding: sum_paired_placements(frame, encoding, CUTS, [0, 1, 2, 4]),
+    "paired placements": lambda frame, encoding: sum_paired_placements(frame, encoding, CUTS, [0, 1, 2, 4]).tolist(),
     "replicates": lambda frame, encoding: count_replicates(frame, encoding, CUTS, [0, 1, 4], 7).to_pylist(),
     "pinned trials": sample,
     "class skew": drop,

@@ -11,13 +11,13 @@ import pytest
 from scipy.stats import false_discovery_control
 
 from biasspark.columns import CELL_PAIRS
+from biasspark.comparison.differences import PairedMetric, delong_aucs
 from biasspark.comparison.model_comparisons import (
     PAIRED_DELONG,
     CellPair,
     Scope,
     model_comparisons,
     name_models,
-    pair_cells,
     scope_warnings,
     unclustered_warnings,
 )
@@ -50,27 +50,19 @@ def all_cells() -> dict[CellPair, tuple[Cell, Cell]]:
     return cells
 
 
-def sum_up(pairs: dict[CellPair, tuple[Cell, Cell]]) -> dict[Any, Products]:
-    """Return the sums of either cell of each pair among the other, as the ranking gives them: none of empty cells."""
+def pair_aucs(pairs: dict[CellPair, tuple[Cell, Cell]]) -> dict[CellPair, PairedMetric]:
+    """Return the AUCs of each pair, from the sums of either cell among the other as the ranking gives them."""
 
     def products(rows: Cell, among: Cell, sign: int) -> Products:
         x, y = (ordered_doubled(sign * b, sign * a).sum(axis=0) for a, b in zip(rows, among, strict=True))
         return Products(*map(int, (len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y)))
 
-    sums = {}
-    for pair, (low, high) in pairs.items():
-        key = (pair.slice, pair.identity)
-        if len(low[0]):
-            sums[key, pair.low_cell, pair.high_cell] = products(low, high, -1)
-        if len(high[0]):
-            sums[key, pair.high_cell, pair.low_cell] = products(high, low, 1)
-    return sums
+    return {pair: delong_aucs(products(low, high, -1), products(high, low, 1)) for pair, (low, high) in pairs.items()}
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    pairs = all_cells()
-    compared = name_models(pair_cells(sum_up(pairs), pairs), ("new", "old"), 0.95, PAIRED_DELONG)
+    compared = name_models(pair_aucs(all_cells()), ("new", "old"), 0.95, PAIRED_DELONG)
     found = model_comparisons(compared, 0.95)
     assert tuple(found.column_names) == MODEL_COMPARISONS.value_columns
     table: pd.DataFrame = found.to_pandas()
@@ -107,7 +99,7 @@ def test_verdicts_follow_from_p_values_adjusted_slice_by_slice(table: pd.DataFra
 def test_models_are_judged_apart() -> None:
     """Each model has its own tests with the baseline, however many are compared."""
     pairs = {pair: cells for pair, cells in all_cells().items() if pair.slice == "few"}
-    aucs = pair_cells(sum_up(pairs), pairs)
+    aucs = pair_aucs(pairs)
     both = [row for name in ("a", "b") for row in name_models(aucs, (name, "old"), 0.95, PAIRED_DELONG)]
     alone = model_comparisons(both[: len(pairs)], 0.95).to_pylist()
     rows = model_comparisons(both, 0.95).to_pylist()
