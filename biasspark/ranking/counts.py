@@ -19,10 +19,8 @@ from biasspark.errors import ConfigError, corpus_changed
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
 
-MAX_STATISTICS = 20_000_000
-"""The most rows of U statistics that the driver holds, about 2 GiB."""
-MAX_COUNTS = 1 << 28
-"""The most counts that the driver collects, of all identities and crossed pairs: 2 GiB."""
+MAX_COUNTS = 1 << 27
+"""The most counts that the driver holds, of all identities and crossed pairs: 1 GiB, and 2 GiB while it reads them."""
 _COUNTS_OF_PAIRS = 48
 """Of one identity: two sizes and three sums of two words for each of the six pairs of cells."""
 
@@ -97,7 +95,7 @@ def make_counts(
 
     `row_counts` are in the order of `Encoding.count_keys`. `counted` yields the numbers of the model, the slice and the
     first identity of a chunk, and its counts over the whole score line; none where there are no rows. `edges` are those
-    of each model at which rows were counted. Raises `ConfigError` if the U statistics would not fit the driver.
+    of each model at which rows were counted. Raises `ConfigError` if the driver would not hold them.
     """
     row_counts = np.asarray(row_counts, np.int64)
     numbers = np.asarray(encoding.list_identities(row_counts))
@@ -143,21 +141,7 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
         raise corpus_changed(f"{model}, slice '{slice_name}' has other rows of '{identity}' than when it was ranked")
 
 
-def check_size(n_models: int, n_slices: int, n_identities: int, n_edges: int = 0) -> None:
-    """Raise `ConfigError` if there would be more than `MAX_STATISTICS` rows of U statistics, or counts at edges."""
-    groups = f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities"
-    for n, what, fix in (
-        (len(CELL_PAIRS), "rows of U statistics", "Leave out crossed pairs or raise their min_rows, or measure fewer"),
-        (n_edges, "counts at thresholds and bins", "Set fewer of these, or measure fewer identities,"),
-    ):
-        if (n_rows := n_models * n_slices * n_identities * n) > MAX_STATISTICS:
-            raise ConfigError(
-                f"{groups} give {n_rows:,} {what}. The driver holds {MAX_STATISTICS:,} at most. {fix} models or slices "
-                "at a time."
-            )
-
-
-def check_collected(n_models: int, n_slices: int, n_identities: int, n_edges: int) -> None:
+def check_size(n_models: int, n_slices: int, n_identities: int, n_edges: int) -> None:
     """Raise `ConfigError` if there would be more than `MAX_COUNTS` counts: those of pairs with few rows are among them.
 
     They are dropped only on the driver, which knows the rows of a pair when all are counted.
@@ -166,6 +150,6 @@ def check_collected(n_models: int, n_slices: int, n_identities: int, n_edges: in
     if n_counts > MAX_COUNTS:
         raise ConfigError(
             f"{n_models:,} models x {n_slices:,} slices x {n_identities:,} identities and crossed pairs give "
-            f"{n_counts:,} counts. The driver collects {MAX_COUNTS:,} at most. Leave out crossed pairs, set fewer "
+            f"{n_counts:,} counts. The driver holds {MAX_COUNTS:,} at most. Leave out crossed pairs, set fewer "
             "thresholds or bins, or measure fewer models or slices at a time."
         )

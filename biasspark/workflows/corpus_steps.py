@@ -33,7 +33,7 @@ from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, u_statistics
-from biasspark.ranking.counts import Counts, check_collected, check_size
+from biasspark.ranking.counts import Counts, check_size
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
@@ -225,12 +225,11 @@ def measure_and_keep(
 
 
 def _refuse_size(surveyed: SurveyedCorpus) -> None:
-    """Raise an error if the scores would not fit the engine, or the counts, as far as they are known, the driver."""
+    """Raise an error if the scores would not fit the engine, or the counts the driver."""
     encoding = surveyed.encoding
     refuse_too_many(surveyed.corpus.sparkSession, surveyed.survey.n_rows, len(encoding.models))
     n_edges = max(map(len, surveyed.edges), default=0)
-    check_size(len(encoding.models), len(encoding.slices), encoding.first_pair, n_edges)
-    check_collected(len(encoding.models), len(encoding.slices), len(encoding.names), n_edges)
+    check_size(len(encoding.models), len(encoding.slices), len(encoding.names), n_edges)
 
 
 @contextmanager

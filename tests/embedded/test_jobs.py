@@ -389,12 +389,11 @@ def test_rows_that_do_not_fit_the_memory_are_refused(
     assert not (tmp_path / "warehouse").exists()
 
 
-@pytest.mark.parametrize("limit", ["MAX_STATISTICS", "MAX_COUNTS"])
 @pytest.mark.parametrize(("keep", "ranking"), [(False, "rank"), (True, "sort_examples")])
 def test_counts_that_do_not_fit_the_driver_are_refused_before_the_ranking(
-    keep: bool, ranking: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keep: bool, ranking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"biasspark.ranking.counts.{limit}", 10)
+    monkeypatch.setattr("biasspark.ranking.counts.MAX_COUNTS", 10)
     monkeypatch.setattr(f"biasspark.workflows.corpus_steps.{ranking}", None)
     write_parquet(tmp_path / "corpus", make_rows())
     done = run("measure", *configure(tmp_path, state={"keep": keep}))
