@@ -7,7 +7,6 @@ them, and gives each column the type that it has in a file. On a cluster or a se
 from __future__ import annotations
 
 import inspect
-import re
 import signal
 import sys
 import warnings
@@ -28,7 +27,7 @@ from biasspark.api.record_batches import Frame, format_of, is_of, is_spark, path
 from biasspark.config import Corpus, Measures
 from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import TOML, BiasSparkError, ConfigError, Fault, InputWarning
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
 from biasspark.interrupts import guard_interrupts, interrupted_by
 from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
 from biasspark.session.engines import find_session
@@ -58,7 +57,7 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
             corpus = Corpus(name="df", path=path, format=format_of(path), id=id_column)
             yield read_corpus(spark, corpus, date.min, measures if corpus.is_untyped else None)
             return
-        stack.enter_context(_explain_missing_columns(rows.unreadable))
+        stack.enter_context(_name_unreadable(rows.unreadable))
         schema = from_arrow_schema(rows.batches.schema, prefer_timestamp_ntz=True)
         is_local = not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local")
         if not (is_embedded(spark) or is_local):  # workers do not see the folders of this process
@@ -74,26 +73,14 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
 
 
 @contextmanager
-def _explain_missing_columns(unreadable: Mapping[str, Fault]) -> Iterator[None]:
-    """Add the faults of unreadable columns to errors that name them, in place of those that say they do not exist."""
+def _name_unreadable(unreadable: Mapping[str, Fault]) -> Iterator[None]:
+    """Add the faults of columns that are not read to errors with their names."""
     try:
         yield
     except BiasSparkError as error:
-        values = [fault.value for fault in error.faults if isinstance(fault, Fault) and isinstance(fault.value, str)]
-        named = [name for name in unreadable if _is_named(name, str(error), " ".join(values))]
-        rest = [fault for fault in error.faults if not any(_is_named(name, _rule(fault), "") for name in named)]
-        error.faults = (*(unreadable[name] for name in named), *rest)
+        text = str(error).lower()
+        error.faults = (*(fault for name, fault in unreadable.items() if name.lower() in text), *error.faults)
         raise
-
-
-def _rule(fault: Fault | str) -> str:
-    return TOML.text(fault.rule, fault.path) if isinstance(fault, Fault) else ""
-
-
-def _is_named(column: str, text: str, values: str) -> bool:
-    """Return whether a column is in quotes in a string, or anywhere in values, which may be SQL."""
-    name = re.escape(column)
-    return any(re.search(*where, re.IGNORECASE) for where in ((f"['`]{name}['`]", text), (rf"\b{name}\b", values)))
 
 
 def collect_first(df: Frame, n_rows: int, name: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
@@ -151,15 +151,6 @@ class MeasuredCorpus:
             report.save(out)
         return report
 
-    def close(self) -> None:
-        """Do nothing, as there is nothing to release. A ``with`` block calls it."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._surveyed.size_text}>"
 
@@ -254,11 +245,11 @@ def measure(
     Examples
     --------
     >>> import biasspark  # doctest: +SKIP
-    >>> with biasspark.measure(
+    >>> measured = biasspark.measure(
     ...     df, models=["toxicity"], label="toxic", identities=["male", "female"], thresholds=[0.5]
-    ... ) as measured:  # doctest: +SKIP
-    ...     measured.bias_metrics().show()
-    ...     measured.threshold_rates().show()
+    ... )  # doctest: +SKIP
+    >>> measured.bias_metrics().show()  # doctest: +SKIP
+    >>> measured.threshold_rates().show()  # doctest: +SKIP
 
     Notes
     -----

@@ -12,7 +12,7 @@ from biasspark.attribution.segments import TreeKey
 from biasspark.attribution.slice_kernel import MAX_CANDIDATES, BestSlices
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
-from biasspark.corpus.data_quality import count_warnings, group_name_warnings, name_warnings
+from biasspark.corpus.data_quality import count_warnings, name_warnings
 from biasspark.features import Feature
 from biasspark.ranking.feature_columns import SurveyedValues
 from biasspark.text import format_count, list_first, show_value, show_visibly
@@ -33,7 +33,7 @@ def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
 
 
 def feature_warnings(values: SurveyedValues) -> tuple[str, ...]:
-    """Return warnings about features that nothing is split on, and about unreadable values and reserved groups."""
+    """Return warnings about features that nothing is split on, and about unreadable values."""
     constant = [feature.name for feature in values.features if len(feature.values) + feature.nullable <= 1]
     rare = [
         feature.name
@@ -45,7 +45,6 @@ def feature_warnings(values: SurveyedValues) -> tuple[str, ...]:
         *name_warnings("feature constant", names, constant),
         *name_warnings("feature rare", names, rare),
         *count_warnings("unreadable feature", values.unreadable),
-        *group_name_warnings(values.reserved),
     )
 
 

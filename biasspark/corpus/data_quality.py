@@ -185,16 +185,6 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
     yield from name_warnings("slice of all rows", [*by_slice], whole)
 
 
-def group_name_warnings(reserved: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield a sentence on values, counted by grouping, that are spelled like the group of NULL or of all others."""
-    counts = [f"{format_count(n, 'row')} of '{name}' as {show_value(group)}" for (name, group), n in reserved.items()]
-    if counts:
-        yield (
-            "groupings: values that are written as the group of NULL or of all others are in it: "
-            f"{list_first(counts)}. Rename them to tell them apart."
-        )
-
-
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Mapping[str, Sequence[float]]) -> Iterator[str]:
     """Yield a sentence on each model whose scores are all on one side of its thresholds, which then decide nothing."""
     for profile in profiles:

@@ -34,15 +34,13 @@ class SurveyedValues(NamedTuple):
     """The surveyed values of features and groupings.
 
     `tree_features` are the features of trees: values of fewer than ``tree.min_leaf`` rows are marked as rare.
-    `unreadable` counts the rows whose text is not a number, by numeric feature of type text. `reserved` counts the rows
-    whose value is the name of the NULL group or of the group of all other values, by grouping and name.
+    `unreadable` counts the rows whose text is not a number, by numeric feature of type text.
     """
 
     features: tuple[Feature, ...]
     tree_features: tuple[Feature, ...]
     groups: tuple[Grouping, ...]
     unreadable: Mapping[str, int]
-    reserved: Mapping[tuple[str, str], int]
 
 
 def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues:
@@ -69,9 +67,8 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
     texts |= {("grouping", name): _category(*_grouping(corpus, text)) for name, text in groupings.items()}
     counted = count_values(corpus, numbers, texts, attribution.split.max_bins)
     groups = {name: dict(counted.texts["grouping", name]) for name in groupings}
-    reserved = {
-        (name, group): counts.pop(group, 0) for name, counts in groups.items() for group in (NULL_GROUP, OTHER_GROUP)
-    }
+    for counts in groups.values():
+        counts.pop(NULL_GROUP, None), counts.pop(OTHER_GROUP, None)
     if faults := list(_list_faults(attribution, text_columns, counted, groups)):
         raise InputError(*faults)
     features = []
@@ -91,7 +88,6 @@ def survey_values(corpus: DataFrame, attribution: Attribution) -> SurveyedValues
         tree_features=tuple(tree_features),
         groups=tuple((NULL_GROUP, *sorted(values), OTHER_GROUP) for values in frequent),
         unreadable={name: count for name, count in unreadable.items() if count},
-        reserved={key: count for key, count in reserved.items() if count},
     )
 
 

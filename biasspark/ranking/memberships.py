@@ -190,12 +190,8 @@ def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Me
     named = [
         [number for number, pattern in patterns if pattern.match(text)] for text in spellings.dictionary.to_pylist()
     ]
-    counts = np.array([len(numbers) for numbers in named], np.int64)
-    flat = np.array([number for numbers in named for number in numbers], np.int64)
-    which = spellings.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    each = counts[which]
-    first = np.cumsum(counts)[which] - each
-    return _entries(np.repeat(rows, each), flat[np.repeat(first, each) + _count_up(each)])
+    matches = pa.array(named, pa.list_(pa.int64())).take(spellings.indices)
+    return _entries(rows[np.asarray(pc.list_parent_indices(matches))], pc.list_flatten(matches))
 
 
 def _flatten(column: pa.Array) -> tuple[Ints, pa.Array]:

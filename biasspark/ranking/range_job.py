@@ -9,17 +9,8 @@ cut its score line into *ranges*, in each slice. Range r holds the scores in ``[
 They balance the work: no result depends on boundaries, partitions or the order of rows. A *chunk* is a part of the
 counts, such as those of some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine`
 are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. Parts and counts are objects
-of any type. They travel as bytes: see `codec`. What is bytes already is stored as it is.
-
-What a worker holds in memory
------------------------------
-- while it cuts: at most `task_rows.FLUSH_ROWS` rows or `FLUSH_BYTES`, or one batch more, some 65 bytes for each
-  crossed pair of each row, and the parts cut from them;
-- while it measures: the parts of the ranges of its task, about `GROUPS_A_TASK`, and the working memory of `measure` for
-  one range of some 500,000 rows, unless scores tie or the configuration says otherwise (`corpus.survey`);
-- while it combines: the counts of the groups of its task, about `GROUPS_A_TASK`, and one running sum.
-
-Nothing is kept between tasks, and the driver holds only the combined counts.
+of any type. They travel as bytes: see `codec`. What is bytes already is stored as it is. docs/how-it-works.md says what
+a worker holds in memory.
 """
 
 from __future__ import annotations

@@ -138,11 +138,8 @@ class RowRanking:
                 block, baseline = self._place(parts)
                 yield BLOCK, _keep(replace(block, baseline=Baseline(*baseline)))
 
-        number = F.lit(BLOCK - 1) - F.col("chunk")
-        kind = F.when(number % 2 == 1, F.lit(Kind.OFFSETS)).otherwise(F.lit(Kind.ROWS))
-        parts = placed.where(F.col("chunk") < BLOCK).select(
-            "model", "slice", F.shiftright(number, 1).alias("score_range"), kind.alias("kind"), "data"
-        )
+        kind = (F.lit(BLOCK - 1) - F.col("chunk")).alias("kind")
+        parts = placed.where(F.col("chunk") < BLOCK).select("model", "slice", "score_range", kind, "data")
         edges = [self.boundaries[model] for model, _ in self.comparisons]
         return range_job.count_ranges(parts, edges, 1, measure, BLOCKS_A_TASK)
 
@@ -194,8 +191,7 @@ class RowRanking:
         known: list[NDArray[Any]] = [placed.scores, placed.placements]
         rows = _Rows(scores, placed.cell, placed.cells.values, placed.draws, known)
         for part in self._cut_rows(number, rows, self.boundaries[model]):
-            chunk = BLOCK - 1 - (2 * part.score_range + (part.kind == Kind.OFFSETS))
-            yield number, 0, part.score_range, chunk, part.data
+            yield number, 0, part.score_range, BLOCK - 1 - part.kind, part.data
 
 
 @dataclass(frozen=True)

@@ -205,9 +205,8 @@ def read_blocks(parts: Parts, kind: int, n_groups: int = 1) -> list[Block]:
     key, or of the quotient where keys are multiplied by a number of groups.
     """
     blocks = list(parts.get(kind, ()))
-    n_positive = sum(int(block.rows_of_keys[block.keys // n_groups & 1 == 1].sum()) for block in blocks)
-    n_rows = sum(int(block.rows_of_keys.sum()) for block in blocks)
-    if kind == Kind.CELLS and max(n_positive, n_rows - n_positive) > MAX_ROWS_OF_A_LABEL:
+    labels = (np.bincount(block.keys // n_groups & 1, block.rows_of_keys, 2) for block in blocks)
+    if kind == Kind.CELLS and np.max(sum(labels)) > MAX_ROWS_OF_A_LABEL:
         raise InputError(
             f"corpus: more than {MAX_ROWS_OF_A_LABEL:,} rows of one label share one score or one narrow range. "
             "Placements among them exceed 64-bit integers. Is that score a default for rows that were not scored? "

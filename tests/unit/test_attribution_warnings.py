@@ -42,5 +42,5 @@ def test_a_search_of_slices_is_warned_about_once() -> None:
 @pytest.mark.parametrize("nullable", [False, True])
 def test_rare_values_are_still_split_from_null(nullable: bool) -> None:
     rare = Feature("k", "k", numeric=False, values=("a", "b"), nullable=nullable, rare=frozenset({1, 2}))
-    warnings = feature_warnings(SurveyedValues((rare,), (rare,), (), {}, {}))
+    warnings = feature_warnings(SurveyedValues((rare,), (rare,), (), {}))
     assert any("`min_leaf`" in text for text in warnings) != nullable
