@@ -223,12 +223,12 @@ class Encoding:
                 shift += width
         return packed
 
-    def masks(self, what: str) -> dict[int, int]:
-        """Return, by word of `packed_columns`, the bits of all one-bit fields with that name."""
+    def masks(self, *names: str) -> dict[int, int]:
+        """Return, by word of `packed_columns`, the bits of all fields with these names."""
         bits: dict[int, int] = defaultdict(int)
         for (name, _), item in self.packed_fields.items():
-            if name == what:
-                bits[item.word] |= 1 << item.shift
+            if name in names:
+                bits[item.word] |= ((1 << item.width) - 1) << item.shift
         return dict(bits)
 
     @cached_property

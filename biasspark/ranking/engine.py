@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
@@ -127,18 +128,20 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
 def count_rows(rows: TaskRows) -> Ints:
     """Count rows, rejects by reason and rows of each crossed pair, in the order of `Encoding.count_keys`."""
     encoding, members = rows.encoding, rows.memberships
-    row_reason = rows.read("row_reason")
-    reasons = [rows.read("score_reason", model) * rows.stays for model in range(len(encoding.models))]
-    rejected = ~rows.stays | np.logical_and.reduce([reason > 0 for reason in reasons])
-    positive = rows.label * rows.stays
+    masks = encoding.masks("row_reason", "score_reason", "annotation", "unreadable")
+    faulty = np.flatnonzero(np.logical_or.reduce([rows.words[word] & mask != 0 for word, mask in masks.items()]))
+    few = TaskRows(rows.table.select(encoding.packed_columns).take(pa.array(faulty)), encoding)  # all else counts fully
+    reasons = [few.read("score_reason", model) * few.stays for model in range(len(encoding.models))]
+    rejected = ~few.stays | np.logical_and.reduce([reason > 0 for reason in reasons])
+    positive, n_positive = few.label * few.stays, rows.label.sum() - few.label.sum()
     pairs = members.identity[(members.unknown == 0) & (members.identity >= encoding.first_pair)]
     return np.concatenate(
         [
-            [len(rows), rejected.sum(), (rows.read("annotation") * rows.stays).sum(), positive.sum()],
-            [(positive * (reason == 0)).sum() for reason in reasons],
-            np.bincount(row_reason, minlength=len(ROW_REASONS) + 1)[1:],
+            [len(rows), rejected.sum(), (few.read("annotation") * few.stays).sum(), n_positive + positive.sum()],
+            [n_positive + (positive * (reason == 0)).sum() for reason in reasons],
+            np.bincount(few.read("row_reason"), minlength=len(ROW_REASONS) + 1)[1:],
             *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
-            [(rows.read("unreadable", text) * rows.stays).sum() for text in range(len(encoding.text_columns))],
+            [(few.read("unreadable", text) * few.stays).sum() for text in range(len(encoding.text_columns))],
             count_off_scale(rows),
             np.bincount(pairs - encoding.first_pair, minlength=len(encoding.pairs)),
         ]

@@ -162,12 +162,14 @@ def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:
     """Yield the rows of one task, `FLUSH_ROWS` or `FLUSH_BYTES`, or one batch more, at a time."""
     held: list[pa.RecordBatch] = []
+    n_rows = n_bytes = 0
     for batch in batches:
         held.append(batch)
-        if sum(map(len, held)) >= FLUSH_ROWS or sum(batch.nbytes for batch in held) >= FLUSH_BYTES:
+        n_rows, n_bytes = n_rows + len(batch), n_bytes + batch.nbytes
+        if n_rows >= FLUSH_ROWS or n_bytes >= FLUSH_BYTES:
             yield TaskRows(pa.Table.from_batches(held), encoding)
-            held = []
-    if any(map(len, held)):
+            held, n_rows, n_bytes = [], 0, 0
+    if n_rows:
         yield TaskRows(pa.Table.from_batches(held), encoding)
 
 
