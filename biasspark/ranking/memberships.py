@@ -120,8 +120,14 @@ def read_annotations(
 def _compare(column: pa.Array, least: float) -> tuple[Flags, Flags, Flags]:
     """Return the rows that are members, those with a number outside of 0 to 1, and those that are unknown.
 
-    Filling NULLs or unpacking validity bits with Arrow takes longer than all comparisons.
+    Filling NULLs or unpacking validity bits with Arrow takes longer than all comparisons. Columns without NULL, NaN and
+    numbers outside of 0 to 1 take less than half of the time.
     """
+    if not column.null_count:
+        values = column.to_numpy()
+        if values.min(initial=0) >= 0 and values.max(initial=1) <= 1:  # neither with NaN
+            nowhere = np.zeros(len(values), bool)
+            return values >= least, nowhere, nowhere
     valid = column.is_valid()
     bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
     known = bits[valid.offset : valid.offset + len(valid)].astype(bool)

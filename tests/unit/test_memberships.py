@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from biasspark.corpus.encoding import Encoding, Source, any_term
 from biasspark.errors import InputError
-from biasspark.ranking.memberships import Memberships, find_memberships
+from biasspark.ranking.memberships import Memberships, find_memberships, read_annotations
 from biasspark.ranking.task_rows import TaskRows, read_field
 from tests.harness.ranking_without_spark import (
     array,
@@ -197,3 +198,19 @@ def test_sources_that_are_unknown_on_different_rows_and_their_pairs(seed: int, c
     entries = memberships_of(encoding, batch)
     places = list(zip(entries.row.tolist(), entries.identity.tolist(), strict=True))
     assert crossed or places == sorted(places)
+
+
+@pytest.mark.parametrize("odd", [[], [None], [math.nan], [1.5, -0.1, 0.7], [None, math.nan, math.inf]])
+def test_numbers_are_members_from_the_lowest_value_on(odd: list[float | None]) -> None:
+    values = [0.2, 0.0, 0.5, 1.0, *odd, -0.0]
+    column = pa.array([9.0, *values], pa.float64()).slice(1)  # with an offset
+    batches = [pa.record_batch({"x": part}) for part in (column, column.slice(0, 0), column)]
+    all_unknown = np.ones(2 * len(values), bool)
+    annotations = read_annotations(batches, {3: ("x", 0.5)}, all_unknown)
+    twice = values * 2
+    unknown = [value is None or math.isnan(value) for value in twice]
+    known = [(row, value) for row, value in enumerate(twice) if value is not None and not math.isnan(value)]
+    assert annotations.unknown.tolist() == unknown
+    assert annotations.by_identity[3].members.tolist() == [row for row, value in known if value >= 0.5]
+    assert annotations.by_identity[3].off_scale.tolist() == [row for row, value in known if not 0 <= value <= 1]
+    assert annotations.by_identity[3].unknown.tolist() == []

@@ -146,10 +146,11 @@ def cut_runs(runs: Sequence[tuple[int, Floats, Ints]], boundaries: Floats) -> It
 
 def block_of(runs: Sequence[tuple[int, Floats, Ints]]) -> Block:
     """Return a block from the ascending scores of every key, by ascending key, and their counts."""
-    nothing = np.empty(0, np.int64)
-    keys = np.concatenate([nothing, *(np.full(len(scores), key, np.int64) for key, scores, _ in runs)])
+    keys = np.array([key for key, _, _ in runs], np.int64)
+    lengths = np.array([len(scores) for _, scores, _ in runs], np.int64)
     scores = np.concatenate([np.empty(0), *(scores for _, scores, _ in runs)])
-    return Block.of(keys, scores, np.concatenate([nothing, *(counts for _, _, counts in runs)]))
+    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, _, counts in runs)])
+    return Block(keys, lengths, scores, narrow(counts[:0] if (counts == 1).all() else counts))
 
 
 def merge_cells(blocks: Sequence[Block]) -> Runs:

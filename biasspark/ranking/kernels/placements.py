@@ -10,6 +10,7 @@ known population. The cost is the number of entries, not rows times identities.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,13 +45,13 @@ class Cell:
         self.running = np.append(0, np.cumsum(counts))  # rows below each score, followed by the number of all rows
         self.size = int(self.running[-1])
 
-    def below_and_at(self, scores: Floats) -> tuple[Ints, Ints]:
-        """Return how many rows lie below each score, and how many have it."""
+    def below_and_at(self, scores: Floats) -> tuple[Ints, Ints, Ints]:
+        """Return how many distinct scores lie below each score, how many rows, and how many rows have it."""
         index = np.searchsorted(self.scores, scores)
         inside = np.minimum(index, max(len(self.scores) - 1, 0))
         hit = self.scores[inside] == scores if len(self.scores) else np.zeros(len(scores), bool)
         below = self.running[index]
-        return below, np.where(hit, self.running[index + hit] - below, 0)
+        return index, below, np.where(hit, self.running[index + hit] - below, 0)
 
 
 class KnownPopulation:
@@ -59,7 +60,7 @@ class KnownPopulation:
     def __init__(self, negative: Cell, positive: Cell) -> None:
         self.negative, self.positive = negative, positive
         self.wide = negative.size + positive.size > NARROW_ROWS
-        below, at = negative.below_and_at(positive.scores)
+        _, below, at = negative.below_and_at(positive.scores)
         self._ties = at
         # Sum of the positives' doubled placements below each score: at most 2 x negatives x positives.
         self.placed = np.append(0, np.cumsum(positive.counts * doubled_placement(below, at)))
@@ -101,7 +102,13 @@ def measure_range(
     one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
     have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """
-    populations = {mask: KnownPopulation(*known_cells(runs, mask)) for mask in sorted({0, *base_masks})}
+
+    @cache
+    def population_of(keys: tuple[int, ...]) -> KnownPopulation:
+        return KnownPopulation(*known_cells({key: runs[key] for key in keys}, 0))
+
+    keys_of = {mask: tuple(key for key in runs if mask == 0 or key >> 1 & mask) for mask in sorted({0, *base_masks})}
+    populations = {mask: population_of(keys) for mask, keys in keys_of.items()}  # often the same for several masks
     masks = np.array(base_masks, np.int64)
     n_rows, sums = np.zeros((N_CELLS, len(masks)), np.int64), np.zeros((3, N_PAIRS, len(masks)), object)
     for mask, population in populations.items():  # without entries, the background is the known population
@@ -178,9 +185,9 @@ def _look_up(entries: Entries, masks: Ints, populations: Mapping[int, KnownPopul
     for mask, population in populations.items():
         chosen = masks == mask
         scores = entries.scores[chosen]
-        known.negatives_below[chosen], known.negatives_at[chosen] = population.negative.below_and_at(scores)
-        known.positives_below[chosen], known.positives_at[chosen] = population.positive.below_and_at(scores)
-        known.placed_below[chosen] = population.placed[np.searchsorted(population.positive.scores, scores)]
+        _, known.negatives_below[chosen], known.negatives_at[chosen] = population.negative.below_and_at(scores)
+        index, known.positives_below[chosen], known.positives_at[chosen] = population.positive.below_and_at(scores)
+        known.placed_below[chosen] = population.placed[index]
         known.n_positive[chosen], known.placed[chosen] = population.positive.size, population.placed[-1]
     return known
 
