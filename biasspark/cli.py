@@ -353,32 +353,17 @@ def format_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str], w
 
 
 def print_outcome(outcome: Outcome) -> int:
-    """Print an outcome, and return its exit code. The summary is a line of ASCII JSON; NaN and infinity are null.
+    """Print an outcome, and return its exit code. The summary is a line of ASCII JSON.
 
     If stdout cannot be written, stderr says so, and the exit code is not 0. A closed pipe, as by `head`, is no failure.
     """
     table = f"{outcome.table}\n" if outcome.table else ""
     try:
-        write_stdout(table + json.dumps(_json_value(outcome.summary), allow_nan=False) + "\n")
+        write_stdout(table + json.dumps(outcome.summary, default=str, allow_nan=False) + "\n")
     except BiasSparkError as error:
         write_stderr(f"{error} The outcome is not printed. If a run was published, the ledger has it.\n")
         return outcome.exit_code or 1
     return outcome.exit_code
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, decimal.Decimal):
-        whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if whole else _json_value(float(value))
-    if value is None or isinstance(value, bool | str):
-        return value
-    return int(value) if isinstance(value, numbers.Integral) else str(value)
 
 
 def _show_cell(value: object, column: str) -> str:

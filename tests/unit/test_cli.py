@@ -402,11 +402,6 @@ def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.Monk
     ("value", "shown"),
     [
         ("日本\n", "日本\n"),
-        (float("nan"), None),
-        ([np.float64(0.5), float("-inf"), None, True], [0.5, None, None, True]),
-        (decimal.Decimal(10**30), 10**30),
-        (decimal.Decimal("NaN"), None),
-        (np.int64(7), 7),
         (datetime.date(2026, 3, 31), "2026-03-31"),
         (Path("a"), "a"),
     ],
