@@ -57,8 +57,6 @@ def unusable_path(path: str) -> tuple[str, str]:
 
 _KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 _ASSIGNMENT = re.compile(rf"\s*({_KEY_PART}(?:\s*\.\s*{_KEY_PART})*)\s*=\s?(.*)", re.DOTALL)
-_REPEATED = ("Cannot overwrite a value", "Cannot declare", "Duplicate inline table key")
-"""How messages of tomllib begin for keys and tables that are given twice."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -75,15 +73,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(decode_utf8(raw))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
-    except RecursionError:
-        raise ConfigError(f"{where}: it is nested too deeply. Make it flatter.") from None
-    except tomllib.TOMLDecodeError as error:
-        _, _, line = str(error).rpartition(" (at ")
-        if str(error).startswith(_REPEATED):
-            raise ConfigError(f"{where}: a key or table is given twice (at {line}. Rename or remove one.") from None
-        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct that line.") from None
-    except ValueError:
-        raise ConfigError(f"{where}: a number in it has too many digits. Write it shorter.") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct it.") from None
 
 
 def decode_utf8(raw: bytes) -> str:
