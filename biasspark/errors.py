@@ -1,13 +1,5 @@
 """Errors, their exit codes, and their messages.
 
-BiasSparkError          1  something unexpected
-├── ConfigError         2  wrong usage or configuration
-├── InputError          3  the input breaks its contract
-└── PublishConflict     4  another run published the same date and corpus first
-
-Three more exit codes: 5 for a run that is published although a gate failed, 130 for a job that was interrupted, and 143
-for one that was terminated.
-
 An error has all faults at once. A fault of a configuration or of keyword arguments is a `Fault`: the key, its value,
 the rule that it breaks, and the fix. A `Language` formats it for a TOML file or for a function call. Any other fault is
 a sentence.
