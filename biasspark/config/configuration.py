@@ -24,7 +24,6 @@ from biasspark.config.declaration import (
     Section,
     Spot,
     broken_text_rule,
-    declarations,
     is_finite_number,
     plain,
     setting,
@@ -34,7 +33,7 @@ from biasspark.config.identities import AN_INTERVAL, Identities, check_threshold
 from biasspark.config.mitigation_settings import BASELINE, FOLDER, MITIGATED, MODELS, Mitigation, fill_experiment
 from biasspark.config.toml_file import apply_overrides, is_within, read_toml, unusable_path
 from biasspark.errors import ABSENT, REDACTED, Fault, Key, KeyPath, Setting, Text, Words, redact, type_of
-from biasspark.text import closest_match, list_choices
+from biasspark.text import list_choices
 
 ENGINES = ("blocks", "windows")
 DUPLICATES = ("estimate", "reject", "allow")
@@ -539,9 +538,8 @@ def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] =
     """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
     given = _drop_absent(table)
     optional = _optional_tables(given)
-    is_misspelled = closest_match("identities", sorted(given.keys() - declarations(Config).keys())) is not None
     lacks_models = "label_balance" in given and "models" not in given  # then missing identities are the fault
-    if not (given.keys() & _NEED_IDENTITIES or is_misspelled or lacks_models):
+    if not (given.keys() & _NEED_IDENTITIES or lacks_models):
         optional.add("identities")
     reader = Reader(base, optional)
     reader.faults.extend(faults)

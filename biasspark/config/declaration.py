@@ -109,8 +109,6 @@ class Spot:
             self.complain(f"{first} and {second} are both given. {rule}", "Remove one.")
         elif first not in self and second not in self:
             self.complain(f"neither {first} nor {second} is given. {rule}", self.write(**example))
-            if any(closest_match(key, (first, second)) for key in self.keys if not self.sound(key)):
-                self.reader.implied += self.reader.faults[-1:]  # by the key that is misspelled
 
     def write(self, **example: object) -> Text:
         """Return the advice to write some keys of this table."""
@@ -233,22 +231,19 @@ def repeated(entries: Iterable[Entry]) -> list[Entry]:
 class Reader:
     """Reads tables of a configuration and collects their faults.
 
-    Relative paths are looked up in the folder `base` first. Required tables in `optional` may be missing. `implied` are
-    faults that follow from another one, and are not reported.
+    Relative paths are looked up in the folder `base` first. Required tables in `optional` may be missing.
     """
 
     def __init__(self, base: Path, optional: Collection[str] = ()) -> None:
         self.base, self.optional = base, optional
         self.faults: list[Fault] = []
-        self.implied: list[Fault] = []
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration. Raises `ConfigError` with all faults, in the order of the tables."""
         read = self.section(section, Spot((), given, "", self))
         if self.faults:
             order = {name: index for index, name in enumerate(declarations(section))}
-            faults = [fault for fault in self.faults if fault not in self.implied]
-            raise ConfigError(*sorted(faults, key=lambda fault: order.get(str((*fault.path, "")[0]), -1)))
+            raise ConfigError(*sorted(self.faults, key=lambda fault: order.get(str((*fault.path, "")[0]), -1)))
         return read
 
     def section(self, section: type[AnySection], spot: Spot) -> AnySection:
@@ -260,13 +255,11 @@ class Reader:
         rule: Text = ("there is no such key. The keys of ", Key(spot.path), f" are {', '.join(known)}.")
         if not spot.path:
             rule = f"there is no such table. The tables are {', '.join(f'[{name}]' for name in known)}."
-        unknown = [key for key in given if key not in known]
-        for key in unknown:
+        for key in (key for key in given if key not in known):
             # The value is not shown: it may be a secret under a misspelled key.
             fix = guess(key, known, section.explain_unknown(spot.path, str(key)))
             spot.within(key, ABSENT).complain(rule, fix)
-        meant = {closest_match(key, known) for key in unknown}
-        values = {name: self._value(key, given, (*spot.path, name), name in meant) for name, key in declared.items()}
+        values = {name: self._value(key, given, (*spot.path, name)) for name, key in declared.items()}
         read = section(**{name: value for name, value in values.items() if value is not ABSENT})
         read.check(Spot(spot.path, given, "", self))
         return read.resolve()
@@ -279,8 +272,8 @@ class Reader:
         spot.complain(("this is ", type_of(spot.value), Words(". It must be a table.", ". It must be a dict.")))
         return None
 
-    def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath, is_misspelled: bool) -> Any:
-        """Return the value of a key, or `ABSENT` for its default. A misspelled key is not also reported as missing."""
+    def _value(self, declared: Declaration, given: Mapping[str, Any], path: KeyPath) -> Any:
+        """Return the value of a key, or `ABSENT` for its default."""
         name, single = path[-1], declared.single
         spot = Spot(path, given.get(str(name)), declared.suggest(path), self)
         value: Any = ABSENT
@@ -293,7 +286,6 @@ class Reader:
             value = declared.kind.read(spot)
         elif declared.default is REQUIRED and path not in [(name,) for name in self.optional]:
             spot.complain("missing. It is required.")
-            self.implied += self.faults[-1:] if is_misspelled else []
         return declared.kind.blank if value is ABSENT and declared.default is REQUIRED else value
 
 
