@@ -173,22 +173,16 @@ class Identities(Section):
     def explain_name(self, name: str) -> tuple[Text, Text] | None:
         """Return why no identity or pair can have this name, and the fix; None if one can."""
         parts = name.split(PAIR) if self.crossed.pairs else []
-        halves = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
-        pairs = [pair for pair in halves if all(map(self.find_sources, pair))]
+        pairs = ((PAIR.join(parts[:n]), PAIR.join(parts[n:])) for n in range(1, len(parts)))
         if self.find_sources(name) or any(map(self._is_in_order, pairs)):
             return None
-        if not pairs:
-            fault = unknown_identity((), name, self.shown_names)
-            return fault.rule, fault.fix
-        first, second = pairs[0]
-        if first == second:
-            return "A pair joins two different identities.", f"Write {quote(first)}, or name another one."
-        return "A pair is named in the order of [identities].", f"Write {quote(f'{second}{PAIR}{first}')}."
+        fault = unknown_identity((), name, self.shown_names)
+        return fault.rule, "Name one of them, or two in this order." if parts[1:] else fault.fix
 
     def _is_in_order(self, pair: tuple[str, str]) -> bool:
         """Return whether a pair of identities may exist in this order. All values of a column have the same rank."""
         first, second = map(self.find_sources, pair)
-        return pair[0] != pair[1] and min(first) <= max(second)
+        return pair[0] != pair[1] and bool(first and second) and min(first) <= max(second)
 
     def find_sources(self, name: str) -> list[int]:
         """Return the indices of the sources that may give an identity of this name, except a crossed pair."""
