@@ -202,7 +202,8 @@ def _column_faults(
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
-    if (n_columns := len(measures.identities.categorical)) > MAX_CATEGORICAL:
+    n_columns = len(measures.identities.categorical)
+    if n_columns > MAX_CATEGORICAL and measures.identities.unannotated == "exclude":
         rule = f"{n_columns} columns. At most {MAX_CATEGORICAL} fit into the word that says which of them are known."
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:

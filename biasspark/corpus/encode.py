@@ -16,7 +16,7 @@ from pyspark.sql.types import FloatType, NumericType, StringType, StructType
 from biasspark.columns import ALL_ROWS
 from biasspark.config import Identities, LabelBalance, Measures, too_many_pairs
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
-from biasspark.corpus.encoding import MAX_NULLABLE_SOURCES, PREDICATES, Encoding, Field, Source
+from biasspark.corpus.encoding import PREDICATES, Encoding, Field, Source
 from biasspark.corpus.identity_sources import (
     annotation_out_of_range,
     build_sources,
@@ -30,7 +30,7 @@ from biasspark.session import expression, is_embedded
 
 
 def build_encoding(measures: Measures, survey: Survey, corpus: DataFrame | None = None) -> Encoding:
-    """Return the encoding of EXAMPLES. Raises `InputError` for repeated identities, too many crossed pairs or columns.
+    """Return the encoding of EXAMPLES. Raises `InputError` for repeated identities or too many crossed pairs.
 
     The columns of a `corpus` decide which of its annotations are checked, and how they are read.
     """
@@ -53,9 +53,6 @@ def build_encoding(measures: Measures, survey: Survey, corpus: DataFrame | None 
         )
     if fault := too_many_pairs(len(encoding.singles), identities.crossed):
         raise InputError(fault)
-    if (n_nullable := len(encoding.nullable_sources)) > MAX_NULLABLE_SOURCES and measures.ranking.engine == "blocks":
-        rule = f"Identities may be unknown in {n_nullable:,} columns separately. At most {MAX_NULLABLE_SOURCES} may be."
-        raise InputError(Fault(("identities",), ABSENT, rule, "Measure fewer columns at a time."))
     if repeated := sorted(name for name, count in Counter(encoding.names).items() if count > 1):
         problem = f"{', '.join(map(repr, repeated[:10]))} would name more than one identity, a value in the corpus "
         problem += "among them. Each identity has a different name."

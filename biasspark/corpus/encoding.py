@@ -22,8 +22,6 @@ from biasspark.arrays import Ints
 from biasspark.columns import ANNOTATION_OUT_OF_RANGE, OVERALL, PAIR, ROW_REASONS, SCORE_REASONS
 
 WORD_BITS = 63  # the sign bit stays clear
-MAX_NULLABLE_SOURCES = WORD_BITS - 1
-"""With one bit for each, and one for the label, the key of a row fits a word."""
 _N_SCORE_REASONS = len(SCORE_REASONS)
 
 WORD_LETTER, NO_WORD_LETTER = r"[\p{L}\p{N}_]", r"[^\p{L}\p{N}_]"

@@ -92,6 +92,14 @@ def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
     assert "string" in str(faults["corpus", "id"].fix)
 
 
+def test_58_categorical_columns_may_be_unknown(spark: SparkSession) -> None:
+    names = [f"c{n}" for n in range(59)]
+    corpus = spark.createDataFrame([], ", ".join(f"{name} STRING" for name in ("y", "s", *names)))
+    identities: dict[str, Any] = {"categorical": names}
+    assert list(schema_faults(corpus, measures_of(identities=identities))) == [("identities", "categorical")]
+    check_schema(corpus, measures_of(identities=identities | {"unannotated": "background"}))
+
+
 def test_columns_that_spark_cannot_tell_apart(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE").select("*", F.col("u").alias("U"))
     faults = schema_faults(corpus, measures_of())

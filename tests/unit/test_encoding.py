@@ -9,12 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import WORD_BITS, Encoding, RowCounts, Source, any_term
-from biasspark.corpus.survey import Survey
-from biasspark.errors import InputError
-from tests.harness.least_configuration import raised_fault
-from tests.harness.small_corpora import measures_of
 
 AB = Source("columns", "flags", True, ("a", "b"))
 MIXED = Encoding(
@@ -52,19 +47,6 @@ def test_fields_never_overlap_nor_touch_the_sign(n_identities: int) -> None:
     assert len(encoding.word_columns) == 1 + max(word for word, _ in taken)
     for number in range(1, n_identities + 1):
         assert len({encoding.fields[what, number].word for what in ("member", "unknown", "off_scale")}) == 1
-
-
-@pytest.mark.parametrize("engine", ["blocks", "windows"])
-def test_keys_of_blocks_hold_62_columns_of_identities_that_may_be_unknown(engine: str) -> None:
-    names = [f"c{n}" for n in range(63)]
-    identities, survey = {"categorical": names}, Survey(1, dict.fromkeys(names, ("x",)), ())
-    measures = measures_of(identities=identities, ranking={"engine": engine})
-    fewer = measures_of(identities=identities | {"categorical": names[1:]})
-    assert len(build_encoding(fewer, survey).nullable_sources) == 62
-    if engine == "blocks":
-        assert raised_fault(InputError, build_encoding, measures, survey).path == ("identities",)
-    else:
-        assert len(build_encoding(measures, survey).nullable_sources) == 63
 
 
 def test_a_term_or_a_predicate_named_like_the_label_is_no_column_of_fractions() -> None:
