@@ -86,8 +86,7 @@ _WITHIN_VALUES = {
 }  # fmt: skip
 """Keywords within a value; other keywords and comparisons separate values."""
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
-_NO_END = "takes no CASE without END", "Add END."
-_NOT_CLOSED = "finds an opening parenthesis without a closing one", "Close it."
+_UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -480,13 +479,10 @@ def _match_pairs(tokens: Sequence[_Token]) -> dict[int, int]:
         is_bracket = token.text in (")", "]")
         if token.text in ("(", "[") or (token.kind == "name" and token.value == "case" and not token.is_call):
             opened.append(n)
-        elif is_bracket and not opened:
-            raise NotOnTheEmbeddedEngine("finds a closing parenthesis without an opening one", "Correct it.")
-        elif is_bracket and in_case:
-            raise NotOnTheEmbeddedEngine(*_NO_END)
         elif is_bracket or (in_case and token.kind == "name" and token.value == "end"):
+            if not opened or in_case == is_bracket:
+                raise NotOnTheEmbeddedEngine(*_UNBALANCED)
             closing[opened.pop()] = n
     if opened:
-        is_case = tokens[opened[-1]].value == "case"
-        raise NotOnTheEmbeddedEngine(*(_NO_END if is_case else _NOT_CLOSED))
+        raise NotOnTheEmbeddedEngine(*_UNBALANCED)
     return closing
