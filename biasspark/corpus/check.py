@@ -39,8 +39,6 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "text": ((T.StringType,), "a string"),
     "array": ((T.ArrayType,), "an array of strings"),
 }
-_SIGNS = {"&&": "AND", "||": "OR"}
-"""Logical operators of other languages, of which the second concatenates strings, and those of SQL."""
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
 """The separators of fields that CSV files may have, and how TOML writes them."""
@@ -241,12 +239,6 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
 
     Groupings have any atomic type, and all others are predicates. Each is deterministic, and depends on one row alone.
     """
-    fault, bare = _find_fault(corpus, path, text, columns), _QUOTED.sub(" ", text)
-    advice = [f"If {sign} means {word}, write {word}." for sign, word in _SIGNS.items() if sign in bare]
-    return replace(fault, fix=" ".join([str(fault.fix), *advice])) if fault and advice else fault
-
-
-def _find_fault(corpus: DataFrame, path: KeyPath, text: str, columns: ColumnNames) -> Fault | None:
     is_predicate, on_embedded = path[:2] != ("attribution", "groupings"), is_embedded(corpus.sparkSession)
     if path == FILTER and on_embedded and "->" in _QUOTED.sub(" ", text):
         rule = "The embedded engine filters by no function of an array's elements (->)."
