@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
@@ -20,14 +20,6 @@ from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, format_count, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_NONDETERMINISTIC = re.compile(
-    r"\b(rand|random|randn|randstr|uniform|uuid|uuidv7|shuffle|monotonically_increasing_id|spark_partition_id"
-    r"|input_file_name|input_file_block_start|input_file_block_length)\s*\(",
-    re.IGNORECASE,
-)
-_WINDOW_OR_GENERATOR = re.compile(
-    r"\bover\b|\b((pos)?explode(_outer)?|inline(_outer)?|stack|json_tuple)\s*\(", re.IGNORECASE
-)
 MAX_CATEGORICAL = 58
 NAME_ANOTHER = "Name one that it has."
 
@@ -42,37 +34,6 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
 """The separators of fields that CSV files may have, and how TOML writes them."""
-
-
-def misfit_condition(corpus: DataFrame, text: str) -> str | None:
-    """Return Spark's error condition for an expression that is random or reads other rows; None if it fits.
-
-    Spark refuses such expressions by itself; the embedded engine would measure something else. Random functions,
-    windows and generators are found by name. Aggregates return one row for two rows of NULLs. Raises
-    `AnalysisException` if the engine has no plan for the expression, such as for text used as a boolean.
-    """
-    bare = _QUOTED.sub(" ", text)
-    if _NONDETERMINISTIC.search(bare):
-        return "NOT_DETERMINISTIC"
-    if _WINDOW_OR_GENERATOR.search(bare):
-        return "INVALID_WHERE_CONDITION"
-    try:
-        n_rows = _count_results(corpus, text)
-    except AnalysisException:
-        raise
-    except PySparkException:
-        return None  # an expression that fails on a row is named when the corpus is read
-    return None if n_rows == 2 else "INVALID_WHERE_CONDITION"
-
-
-def _count_results(corpus: DataFrame, text: str) -> int:
-    """Return how many rows an expression returns for two rows of NULLs."""
-    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
-    frame = corpus.sparkSession.range(2).select(*nulls)
-    try:
-        return len(frame.select(F.expr(text)).collect())
-    except AnalysisException:  # the form that is actually computed may have a plan
-        return len(frame.select(expression(frame, text)).collect())
 
 
 class ConfiguredColumn(NamedTuple):
@@ -263,16 +224,27 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
 
 
 def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.DataType:
-    """Return the type of an expression. Raises what Spark raises for one that is random or needs other rows."""
-    if is_embedded(corpus.sparkSession) and (misfit := misfit_condition(corpus, text)):
-        raise PySparkException(f"[{misfit}]")
+    """Return the type of an expression. Raises what the engine raises for one that is random or needs other rows."""
     value = expression(corpus, text)
     kind = corpus.select(value).schema[0].dataType
+    if is_embedded(corpus.sparkSession):
+        _plan(corpus, value)
     if isinstance(kind, T.BooleanType) or not is_predicate:
         condition = value if is_predicate else value.isNotNull()
         for frame in (corpus.where(condition), corpus.agg(F.max(condition))):
             _ = frame.schema  # Connect analyzes a frame when its schema is requested
     return kind
+
+
+def _plan(corpus: DataFrame, value: Column) -> None:
+    """Compute an expression of NULLs: the embedded engine has no plan for some that it analyzes, as NOT of a text."""
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in corpus.schema]
+    try:
+        corpus.sparkSession.range(1).select(*nulls).select(value).collect()
+    except AnalysisException:
+        raise
+    except PySparkException:
+        pass  # an expression that fails on a row is named when the corpus is read
 
 
 def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_embedded: bool) -> Fault:

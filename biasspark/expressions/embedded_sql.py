@@ -37,9 +37,9 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE | re.IGNORECASE,
 )
 _KEYWORDS = {
-    "and", "any", "as", "between", "both", "by", "case", "cast", "collate", "date", "day", "distinct", "div", "else",
+    "and", "as", "between", "both", "by", "case", "cast", "collate", "date", "day", "distinct", "div", "else",
     "end", "escape", "exists", "extract", "false", "for", "from", "hour", "ilike", "in", "interval", "is", "leading",
-    "like", "minute", "month", "not", "null", "or", "overlay", "regexp", "rlike", "second", "some", "then",
+    "like", "minute", "month", "not", "null", "or", "overlay", "regexp", "rlike", "second", "then",
     "timestamp", "to", "trailing", "true", "try_cast", "when", "year",
 }  # fmt: skip
 _EQUAL_FUNCTIONS = {
@@ -193,8 +193,8 @@ def _mark_roles(tokens: Sequence[_Token], columns: Mapping[str, Kind]) -> None:
         token.is_call = following is not None and following.text == "("
         if token.kind == "quoted" or (is_name and not token.is_call):
             token.column = columns.get(token.value)
-        is_keyword = token.value in _KEYWORDS and (is_after_value or token.value not in _EQUAL_FUNCTIONS)
-        token.is_function = is_name and token.is_call and not is_keyword
+        is_keyword = is_name and token.value in _KEYWORDS and (is_after_value or token.value not in _EQUAL_FUNCTIONS)
+        token.is_function = token.kind in ("name", "quoted") and token.is_call and not is_keyword
         token.is_operator = token.value == "div" or (is_after_value and token.text in ("+", "-", "*", "/", "%"))
         if is_name:
             is_after_value = token.value not in _KEYWORDS - {"end", "null", "true", "false"} or token.is_column

@@ -110,6 +110,8 @@ def test_what_means_the_same(text: str, part: str) -> None:
         "n & 1 = 1",
         "n IN (SELECT 1)",
         f"n < {10**38}",
+        "text LIKE ANY ('a%', 'b%')",
+        "`rand`() > 1",
         "(score > 1",
         "CASE WHEN (n > 1 THEN true END)",
     ],
