@@ -14,10 +14,10 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, Words, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
-from biasspark.text import closest_match, format_count, show_value
+from biasspark.text import closest_match, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 MAX_CATEGORICAL = 58
@@ -32,8 +32,6 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "array": ((T.ArrayType,), "an array of strings"),
 }
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
-SEPARATORS = {",": ",", ";": ";", "\t": "\\t", "|": "|"}
-"""The separators of fields that CSV files may have, and how TOML writes them."""
 
 
 class ConfiguredColumn(NamedTuple):
@@ -69,41 +67,24 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 class ColumnNames:
     """The columns of a corpus in messages: the first message that names them lists all.
 
-    For a CSV file without a header line, Spark takes the first row as names, and no message may show a row. So unless
-    the names are certain, only their number is shown, and only a name that differs in case is suggested. `fix` says
-    how to fix a missing column if no column has a similar name. `separator` is that of the fields of a CSV file.
+    `fix` says how to fix a missing column if no column has a similar name.
     """
 
-    def __init__(
-        self, names: Sequence[str], are_certain: bool = True, fix: str = NAME_ANOTHER, separator: str = ","
-    ) -> None:
-        self.names, self.are_certain, self.fix, self.separator = names, are_certain, fix, separator
+    def __init__(self, names: Sequence[str], fix: str = NAME_ANOTHER) -> None:
+        self.names, self.fix = names, fix
         self._is_described = False
 
-    def describe(self) -> Text:
-        """List the columns, or count them; return an empty text after the first time."""
+    def describe(self) -> str:
+        """List the columns; return an empty text after the first time."""
         if self._is_described:
             return ""
         self._is_described = True
-        if self.are_certain:
-            return f"It has: {', '.join(self.names)}."
-        in_header = (written for separator, written in SEPARATORS.items() if separator in self.names[0])
-        if len(self.names) == 1 and (separator := next(in_header, "")):
-            fix = Words(
-                f'Set `options = {{ sep = "{separator}" }}`.',
-                f'Pass the frame of pandas.read_csv(path, sep="{separator}").',
-            )
-            return f'It has 1 column, with "{separator}" in its header line. ', fix
-        other = ', and one with other separators `options = { sep = ";" }`' if self.separator == "," else ""
-        return (
-            f"It has {format_count(len(self.names), 'column')}, not named here since names may be data. A CSV without "
-            f"a header line needs one, or on Spark `options = {{ header = false }}` and a `schema`{other}."
-        )
+        return f"It has: {', '.join(self.names)}."
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
         close, column = self.closest(name), name.partition(".")[0]
-        hint = f"Did you mean '{close}'?" if close else (fix or self.fix) if self.are_certain else ""
+        hint = f"Did you mean '{close}'?" if close else fix or self.fix
         if column != name and column in self.names:
             hint = f"A field of '{column}' is no column. Make it one, in a view or a copy."
         columns = self.describe()
@@ -112,8 +93,8 @@ class ColumnNames:
     def closest(self, name: str) -> str | None:
         """Return the column whose name is closest, ignoring case."""
         by_lower = {column.lower(): column for column in self.names}
-        close = closest_match(name.lower(), tuple(by_lower) if self.are_certain else ())
-        return by_lower.get(close or name.lower())
+        close = closest_match(name.lower(), tuple(by_lower))
+        return by_lower[close] if close else None
 
 
 def check_schema(
@@ -254,8 +235,8 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
     if on_embedded and str(fault.rule).startswith("Spark refuses it"):
         return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
     unresolved = _UNRESOLVED.search(str(fault.rule))
-    close = columns.closest(unresolved[1]) if unresolved and columns.are_certain else None
-    unquoted = [name for name in columns.names if "." in name and columns.are_certain and name in str(fault.value)]
+    close = columns.closest(unresolved[1]) if unresolved else None
+    unquoted = [name for name in columns.names if "." in name and name in str(fault.value)]
     described = columns.describe()
     rule: Text = (f"{fault.rule} {expected.rule} ", described) if described else f"{fault.rule} {expected.rule}"
     advice = f"Did you mean '{close}'?" if close else "Correct it."

@@ -16,6 +16,7 @@ from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, Words
 from biasspark.session import describe
+from biasspark.text import format_count
 
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
 _TYPES: tuple[tuple[str, DataType, str], ...] = (
@@ -76,18 +77,20 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     return rows.select(*(typed.get(name, column(name)) for name in rows.schema.names))
 
 
-def refuse_utf_16(names: Sequence[str]) -> None:
-    """Stop at a header line whose names have NUL characters: a file in UTF-16 that is read as UTF-8."""
-    if not any("\0" in name for name in names):
+def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measures | None) -> None:
+    """Stop at CSV files without any configured column, whose header line is probably data, or of another format."""
+    configured = {each.name.lower() for each in list_columns(measures, corpus.id)} if measures else set()
+    if corpus.schema or not configured or not configured.isdisjoint(map(str.lower, names)):
         return
-    with_mark, big_endian = names[0].startswith("\ufffd\ufffd"), names[0].startswith("\0")
-    encoding = "UTF-16" if with_mark else "UTF-16BE" if big_endian else "UTF-16LE"
-    rule = "the header line of a CSV file has NUL characters, like a file in UTF-16 that is read as UTF-8."
-    fix = Words(
-        f'Rewrite it in UTF-8, or on Spark set `options = {{ encoding = "{encoding}" }}`.',
-        f'Read it with pandas.read_csv(path, encoding="{encoding}") and pass the frame.',
+    rule = (
+        f"{corpus.location}: no configured column is in the header line. It has {format_count(len(names), 'column')}, "
+        "not named here since names may be data. A CSV has a header line, commas and UTF-8."
     )
-    raise InputError(Fault(("corpus", "options"), ABSENT, rule, fix))
+    fix = Words(
+        'Otherwise set `format`, `options = { sep = ";" }` or, on Spark, `encoding`, or `header = false` and `schema`.',
+        'Read other files with pandas, as by pandas.read_csv(path, sep=";"), and pass the frame.',
+    )
+    raise InputError(Fault((), ABSENT, rule, fix))
 
 
 def _is_named(name: str, expressions: Sequence[str]) -> bool:

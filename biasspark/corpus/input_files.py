@@ -14,10 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import Corpus
-from biasspark.corpus.check import SEPARATORS
 from biasspark.errors import ABSENT, Fault, InputError, Words, has_condition, redact
-from biasspark.session import is_embedded, sees_files
-from biasspark.session.spark_errors import is_of_spark, plain_path
+from biasspark.session import sees_files
+from biasspark.session.spark_errors import plain_path
 from biasspark.text import format_count, list_first
 
 CORRUPT = "_corrupt_record"
@@ -30,21 +29,6 @@ _WITHIN_A_TABLE = re.compile(r"(/[^/=]+=[^/]*)*/[^/]*$")  # folders of partition
 _FILE_OPTIONS = {"pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "basepath"}
 OF_PATTERNS = "*?[]{},\\"
 _MULTILINE_START = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
-_NAMES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro", "csv": "CSV", "json": "JSON"}
-_MAGIC = {"PAR1": "parquet", "ORC": "orc", "Obj\x01": "avro"}  # the first characters of a file
-_COMPRESSED = {  # the first characters of a file, read as UTF-8; how it is compressed, and the ending that Spark knows
-    "\x1f\ufffd": ("gzip", ".gz"),
-    "BZh": ("bzip2", ".bz2"),
-    "(\ufffd/\ufffd": ("zstd", ".zst"),
-    "PK\x03\x04": ("zip", ""),
-}
-_PANDAS_READERS = {
-    "csv": " with pandas.read_csv(path{})",
-    "json": " with pandas.read_json(path, lines=True)",
-    "orc": " with pandas.read_orc(path)",
-}
-_LONGEST_NAME, _LONGEST_LINE = 64, 10_000
-_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 def list_names(files: DataFrame) -> list[str]:
@@ -175,7 +159,7 @@ def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Col
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
     """Stop at JSON read one record per line whose first line is not a record: every column would be NULL."""
-    if corpus.lower_options.get("multiline") == "true":
+    if corpus.lower_options.get("multiline", "").lower() == "true":
         return
     is_long = rows.columns == [CORRUPT]
     if corpus.schema or (not is_long and CORRUPT in rows.columns):
@@ -184,72 +168,9 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
     if is_long:
         raise InputError(
             f"{corpus.location}: a line of JSON is not a whole record. JSON is read one record per line. Where a "
-            "record, or an array of records, spans several lines, set `options = { multiLine = true }`."
+            "record, or an array of records, spans several lines, set `options = { multiLine = true }`. If the files "
+            "have another format, set it."
         )
-
-
-def is_no_header(name: str) -> bool:
-    """Return whether the first name of a header line cannot be a name, as in a file of another format."""
-    return name.startswith((*_MAGIC, *_COMPRESSED, '{"', '[{"', "{'"))
-
-
-def refuse_other_format(spark: SparkSession, corpus: Corpus, name: str) -> None:
-    """Stop if the first line of a file shows another format. Runs one small job."""
-    line, file = _read_first_line(spark, name), redact(plain_path(name))
-    for magic, (compression, ending) in _COMPRESSED.items():
-        if line.startswith(magic):
-            rule = f"{file} is compressed with {compression}, and its name does not say so."
-            rename = f"Let the name end with {ending}, or unpack it." if ending else "Unpack it."
-            raise InputError(Fault(("corpus", "path"), corpus.path, rule, rename))
-    guess = guess_format(line)
-    if guess is None or guess[0] == corpus.file_format:
-        return
-    kind, separator = guess
-    expected, actual = _NAMES.get(corpus.file_format, corpus.file_format), _NAMES[kind]
-    options = f' and `options = {{ sep = "{separator}" }}`' if separator else ""
-    rule = (
-        f"{corpus.location}: {file} is not {'an' if expected[0] in 'AEIOaeio' else 'a'} {expected} file. It looks like "
-        f"{actual}."
-    )
-    reader = _PANDAS_READERS.get(kind, "").format(f', sep="{separator}"' if separator else "")
-    fix = Words(
-        f'Set `[corpus] format = "{kind}"`{options} if all files are {actual}; otherwise remove the file.',
-        f"Read such files{reader} and pass one frame, or remove those that are not part of the data.",
-    )
-    raise InputError(Fault((), ABSENT, rule, fix))
-
-
-def guess_format(line: str) -> tuple[str, str] | None:
-    """Guess the format of a file from its first line, and its field separator if not a comma; None if unknown."""
-    text = line.lstrip("\ufeff \t")
-    for magic, name in _MAGIC.items():
-        if text.startswith(magic):
-            return name, ""
-    if not text.replace("\t", " ").rstrip().isprintable():
-        return None
-    if re.match(r"\[?\s*\{\s*(\"|$)|\[\s*$", text):
-        return "json", ""
-    separator = max(SEPARATORS, key=text.count)
-    fields = [field.strip(" \"'\r\n") for field in text.split(separator)]
-    may_be_names = all(0 < len(field) <= _LONGEST_NAME and not _NUMBER.fullmatch(field) for field in fields)
-    is_header = may_be_names and 1 < len(fields) == len(set(fields))
-    return ("csv", "" if separator == "," else SEPARATORS[separator]) if is_header else None
-
-
-def _read_first_line(spark: SparkSession, path: str) -> str:
-    if is_embedded(spark):
-        with Path(plain_path(path)).open("rb") as file:
-            start = file.read(_LONGEST_LINE).splitlines()
-        return next((line for line in start if line.strip()), b"").decode("utf-8", errors="replace")
-    try:
-        lines = spark.read.text(path).where(F.trim("value") != "").limit(1)
-        # As bytes, since binary files are not UTF-8.
-        first = lines.select(F.substring("value", 1, _LONGEST_LINE).cast("binary").alias("value")).collect()
-    except Exception as error:
-        if not is_of_spark(error):
-            raise
-        return ""  # not readable as text either
-    return bytes(first[0]["value"]).decode("utf-8", errors="replace") if first else ""
 
 
 def _list_files(names: Sequence[str]) -> str:

@@ -32,22 +32,20 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from biasspark.arrow_types import UNSIGNED, replace_types, simple_type
-from biasspark.config import Corpus
-from biasspark.corpus.csv_rows import refuse_utf_16
+from biasspark.config import Corpus, Measures
+from biasspark.corpus.csv_rows import refuse_unknown_header
 from biasspark.corpus.input_files import (
     OF_PATTERNS,
-    is_no_header,
     list_skipped_files,
     refuse_empty,
     refuse_files_of_tables,
-    refuse_other_format,
     refuse_skipped,
     write_date,
 )
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
-from biasspark.errors import ABSENT, BiasSparkError, ConfigError, Fault, InputError, Words, how_to_install, redact
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.session.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 from biasspark.tables.storage_errors import describe_cause
@@ -66,7 +64,9 @@ _folders: list[TemporaryDirectory[str]] = []
 _converted: dict[object, Path] = {}
 
 
-def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None = None) -> DataFrame:
+def read_local_files(
+    spark: SparkSession, corpus: Corpus, run_date: date | None = None, measures: Measures | None = None
+) -> DataFrame:
     """Return the rows of the files of a path. Lazy; files that the engine cannot read are converted when called.
 
     Files in partitions of other run dates are neither inspected nor read. Raises `ConfigError` if the embedded
@@ -89,8 +89,9 @@ def read_local_files(spark: SparkSession, corpus: Corpus, run_date: date | None 
     folder = _Folder(root, files, _list_partitions(files, root, corpus.location), len(files) == len(listed))
     read = [_uri(file) for file in files if len(_partitions_of(file, root)) == len(file.relative_to(root).parts[:-1])]
     refuse_skipped(list_skipped_files(names, read, folder.partitions), corpus)
-    read_folder = _read_csv_folder if corpus.file_format == "csv" else _read_parquet_folder
-    return _with_nulls(read_folder(spark, corpus, folder), folder)
+    if corpus.file_format == "csv":
+        return _with_nulls(_read_csv_folder(spark, corpus, folder, measures), folder)
+    return _with_nulls(_read_parquet_folder(spark, corpus, folder), folder)
 
 
 class _Folder(NamedTuple):
@@ -144,7 +145,6 @@ def _read_parquet_folder(
     written: list[pa.Schema] = []
     for file, each in zip(files, read, strict=True):
         if each is None:
-            refuse_other_format(spark, corpus, _uri(_original(file)))
             raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
         written.append(each)
     if corpus.schema:
@@ -173,23 +173,14 @@ def _read_parquet_folder(
     return rows.select(*(column(name).alias(name) for name in schema.names))  # in the case of the schema
 
 
-def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder) -> DataFrame:
+def _read_csv_folder(spark: SparkSession, corpus: Corpus, folder: _Folder, measures: Measures | None) -> DataFrame:
     where, files = corpus.location, folder.files
     headers = [read_header(file, corpus) for file in files]
     names = headers[0]
-    if is_no_header(names[0] if names else ""):
-        refuse_other_format(spark, corpus, _uri(files[0]))
-    refuse_utf_16(names)
+    refuse_unknown_header(corpus, [*names, *folder.partitions], measures)
     lower_case = [[name.lower() for name in header] for header in headers]
     for file, header in zip(files, lower_case, strict=True):
-        if "" in header:
-            rule = f"{where}: the header line of {file} leaves a name empty, as that of the index in pandas."
-            fix = Words(
-                "Write it with index=False, or name the column.",
-                "Read it with pandas (index_col=0) and pass the frame.",
-            )
-            raise InputError(Fault((), ABSENT, rule, fix))
-        if header != lower_case[0] or len(set(header)) < len(header):
+        if header != lower_case[0] or "" in header or len(set(header)) < len(header):
             raise InputError(condition_fault(where, "CSV_HEADER", f"File: {file}."))
     schema = _spark_schema(csv_schema(names), folder.partitions, where)
     how = (corpus.id, corpus.run_date_column, corpus.separator)

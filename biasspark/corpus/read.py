@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
@@ -15,17 +14,15 @@ from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampT
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures
-from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault, list_columns
-from biasspark.corpus.csv_rows import mark_malformed, refuse_utf_16, type_columns
+from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault
+from biasspark.corpus.csv_rows import mark_malformed, refuse_unknown_header, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import (
     CORRUPT,
-    is_no_header,
     list_names,
     open_files,
     refuse_empty_files,
     refuse_files_of_tables,
-    refuse_other_format,
     refuse_records_of_many_lines,
     refuse_skipped_files,
 )
@@ -34,7 +31,7 @@ from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import analyze, describe, expression, is_embedded, kept
-from biasspark.session.spark_errors import is_other_format, plain_path, translate_spark_errors
+from biasspark.session.spark_errors import plain_path, translate_spark_errors
 
 # RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
 _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
@@ -50,15 +47,12 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
     column, as measures need them, and every predicate that does not fit.
     """
     with translate_spark_errors(corpus.location):
-        rows = (read_local_files if is_embedded(spark) else _load)(spark, corpus, run_date)
+        rows = (read_local_files if is_embedded(spark) else _load)(spark, corpus, run_date, measures)
         if corpus.is_untyped:
             rows = type_columns(rows, corpus, measures)
         analyze(rows)
     plain = rows.drop(MALFORMED)
-    configured = {configured.name for configured in list_columns(measures, corpus.id)} if measures else {corpus.id}
-    has_names = corpus.table is not None or corpus.file_format != "csv"
-    are_certain = has_names or not configured.isdisjoint(plain.columns)
-    columns = ColumnNames(plain.columns, are_certain, _fix_of_missing(corpus), corpus.separator)
+    columns = ColumnNames(plain.columns, _fix_of_missing(corpus))
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)
@@ -131,7 +125,7 @@ def _day(rows: DataFrame, name: str) -> Column:
     return F.expr(f"try_cast({day} AS DATE)")
 
 
-def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
+def _load(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measures | None) -> DataFrame:
     if corpus.table is not None:
         return spark.table(corpus.table)
     assert corpus.path is not None
@@ -149,20 +143,13 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date) -> DataFrame:
         options = ", ".join(sorted(corpus.options)) or "none"
         problem = f"Spark's reader of {corpus.format} refuses the value of one of {options}."
         raise InputError(Fault(("corpus", "options"), ABSENT, problem, "Correct it.")) from None
-    except Exception as error:
-        if names and is_other_format(error):
-            named = [name for name in names if name.rsplit("/", 1)[-1] in unquote(str(error))]
-            refuse_other_format(spark, corpus, [*named, *names][0])
-        raise
     refuse_skipped_files(rows, names, corpus)
-    if names and (rows.columns == [CORRUPT] or (corpus.file_format == "csv" and is_no_header(rows.columns[0]))):
-        refuse_other_format(spark, corpus, names[0])
     if corpus.file_format == "json":
         refuse_records_of_many_lines(rows, corpus, path)
         if CORRUPT in rows.columns and not corpus.schema:
             return rows.withColumn(MALFORMED, F.col(CORRUPT).isNotNull())
     if corpus.file_format == "csv":
-        refuse_utf_16(rows.columns)
+        refuse_unknown_header(corpus, rows.columns, measures)
         return mark_malformed(reader, rows, path, corpus)
     return rows
 

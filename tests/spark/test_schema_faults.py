@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session import is_embedded
 from biasspark.session.spark_errors import translate_corpus_errors
 from tests.harness.least_configuration import raised_fault
-from tests.harness.small_corpora import SECRET, faults_of, measure_corpus, measures_of
+from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -91,6 +92,25 @@ def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([], "id BINARY, y STRING, s DOUBLE, u DOUBLE")
     faults = schema_faults(corpus, measures_of(), "id")
     assert "string" in str(faults["corpus", "id"].fix)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"secret one,secret two,0.5\n1,2,0.25\n", id="no header line"),
+        pytest.param(b'id;y;s;u;text\n1;true;0.5;1;"secret"\n', id="semicolons"),
+        pytest.param("id,y,s,u\n1,true,0.5,1\n".encode("utf-16"), id="UTF-16"),
+        pytest.param(gzip.compress(b"id,y,s,u\n1,true,0.5,1\n"), id="compressed"),
+        pytest.param(b'{"id": 1, "y": true, "s": 0.5, "u": 1}\n', id="JSON"),
+        pytest.param(b"PAR1\x15\x04\x15" + bytes(range(256)), id="Parquet"),
+        pytest.param(b"\n\n", id="blank lines"),
+    ],
+)
+def test_a_csv_without_a_configured_column_is_one_fault(spark: SparkSession, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "rows.csv").write_bytes(content)
+    source = {"format": "csv", "id": "id", "run_date_column": "day", "filter": "u > 0"}
+    fault = fault_of(spark, tmp_path, measures_of(slices={"x": "u > 1"}), **source)
+    assert holds(fault, tmp_path, "header line", "not named", "sep = ")
 
 
 def test_58_categorical_columns_may_be_unknown(spark: SparkSession) -> None:

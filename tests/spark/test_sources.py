@@ -9,7 +9,6 @@ import shutil
 from contextlib import redirect_stdout
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,47 +71,11 @@ def test_csv_with_quotes_and_line_ends_in_a_text(spark: SparkSession, tmp_path: 
     assert lines.count() == len(texts) + 2
 
 
-def test_a_file_without_header_line_does_not_show_its_first_row(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("secret one,secret two,0.5\nx,y,0.25\n")
-    identities = {
-        "columns": ["u"],
-        "categorical": ["race"],
-        "array": "groups",
-        "predicates": {"old": "age > 60"},
-        "terms": {"column": "text", "list": ["word"]},
-    }
-    source: dict[str, Any] = {"path": tmp_path, "format": "csv", "id": "id"}
-    with pytest.raises(InputError) as of_columns:
-        read(spark, **source, measures=measures_of(identities=identities, slices={"x": "n ="}))
-    with pytest.raises(InputError) as of_date:
-        read(spark, **source, run_date_column="day")
-    for error in (of_columns.value, of_date.value):
-        assert str(error).count("It has 3 columns") == str(error).count("header = false") == 1
-        assert "secret" not in str(error)
-    paths = [fault.path for fault in of_columns.value.faults if isinstance(fault, Fault)]
-    assert paths == [
-        *(("corpus", "id"), ("label", "column"), ("models", "s"), ("identities", "columns")),
-        *(("identities", "categorical"), ("identities", "array"), ("identities", "terms", "column")),
-        *(("slices", "x"), ("identities", "predicates", "old")),
-    ]
-    assert "`age`" in of_columns.value.messages[-1]
-
-
 def test_a_column_with_a_dot_is_written_in_backquotes(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, 0.5, 1, 1)], "y BOOLEAN, s DOUBLE, `a.b` INT, u INT")
     fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": "a.b > 0"}))
     assert fault.path == ("slices", "x")
     assert "`a.b`" in str(fault.fix)
-
-
-def test_another_separator_than_commas_is_named_once(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("id\ty\ts\tu\tday\n1\ttrue\t0.5\t1\t2026-01-15\n")
-    source = {"format": "csv", "id": "id", "run_date_column": "day", "filter": "u > 0"}
-    with pytest.raises(InputError) as caught:
-        read(spark, tmp_path, measures_of(slices={"x": "u > 1"}), **source)
-    assert str(caught.value).count(r'options = { sep = "\t" }') == 1
-    paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
-    assert set(paths) > {("corpus", "run_date_column"), ("corpus", "filter"), ("label", "column"), ("models", "s")}
 
 
 def test_the_columns_of_csv_are_listed_if_a_configured_one_is_there(spark: SparkSession, formats: Path) -> None:
