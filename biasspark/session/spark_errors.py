@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -58,7 +57,7 @@ _VALUE_EXPLANATIONS = {  # expressions that fail on a value
 _EXPLANATIONS: dict[str, errors.Text] = {
     **_VALUE_EXPLANATIONS,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
-    "PATH_NOT_FOUND": "there is nothing at this path. Check the path",
+    "PATH_NOT_FOUND": "there is nothing at this path, or this user may not enter a folder above it. Check the path",
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
     "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
     "DATA_SOURCE_NOT_FOUND": (
@@ -147,7 +146,6 @@ _DENIED = re.compile(  # the words of Java and of the file systems, and the path
     r"|AccessControlException: Permission denied: [^\n]*?inode=\"(?P<inode>[^\"\n]*)\""
     r"|AccessDeniedException|AccessControlException|AuthorizationPermissionMismatch|403 Forbidden"
 )
-_MISSING_PATH = re.compile(r"Path does not exist: (?:file:/*(?=/))?(/.*?)\.(?: SQLSTATE|\s*\n|$)")
 _FILE = re.compile(r"((?:file|hdfs|s3a?|gs|abfss?|wasbs?|dbfs):[^\s,\"']*[^\s,\"'.:;)\]])")
 _DETAILS = {  # details in messages of Spark, and their form in a fault
     r"Parquet column \[(.*?)\]\. Expected Spark type (\w+), actual Parquet type (\w+)": "Column: {0}, {2} for {1}",
@@ -292,29 +290,15 @@ def _details(condition: str, text: str, error: Exception) -> Iterator[str]:
             yield detail.format(*match.groups())
             if detail.startswith("Format") and (close := closest_match(match[1].lower(), _FORMATS)):
                 yield f"Did you mean {close}?"
-    if condition == "CANNOT_MERGE_SCHEMAS":
-        yield from _columns_of_two_types(text)
     if condition in _FILE_CONDITIONS:
         files = sorted({plain_path(name) for name in _FILE.findall(text)})
         yield from (f"File: {name}" for name in files[:3])
     if condition == "ACCESS_DENIED":
         paths = [plain_path(path) for match in _DENIED.finditer(text) for path in match.groups() if path]
         yield from (f"Path: {errors.redact(path)}" for path in dict.fromkeys(paths[:3]))
-    if condition == "PATH_NOT_FOUND" and (match := _MISSING_PATH.search(text)):
-        folders = [folder for folder in PurePosixPath(match[1]).parents if os.path.isdir(folder)]
-        if folders and not os.access(folders[0], os.X_OK):  # Spark sees nothing in it
-            yield f"Or it is hidden: this user may not enter {folders[0]}"
     if condition in _VALUE_EXPLANATIONS and hasattr(error, "getQueryContext"):  # Spark 4's
         parts = [part for part in error.getQueryContext()[:1] if part.contextType().name == "SQL"]
         yield from (f"Part: {part.fragment()}" for part in parts)
-
-
-def _columns_of_two_types(text: str) -> Iterator[str]:
-    schemas = (body.replace(" NOT NULL", "") for body in re.findall(r'"STRUCT<(.*)>"', text)[:2])
-    first, second = (dict(re.findall(r"(`[^`]*`|\w+): (.*?)(?=, (?:`[^`]*`|\w+): |$)", body)) for body in schemas)
-    for name in first:
-        if first[name] != second.get(name, first[name]):
-            yield f"Column: {name}, {second[name]} for {first[name]}"
 
 
 def _corrupt_file(rows: DataFrame) -> Path | None:

@@ -169,12 +169,6 @@ OTHER_TYPE = "another type"
             [OTHER_TYPE, " score, BINARY for double.", " hdfs://h/x/a.parquet."],
         ),
         (
-            'SparkException: [CANNOT_MERGE_SCHEMAS] Failed merging schemas:\nInitial schema:\n"STRUCT<id: BIGINT NOT '
-            'NULL, n: STRUCT<a: INT>, `s, é`: DOUBLE, t: INT, u: INT>"\nSchema that cannot be merged with the initial '
-            'schema:\n"STRUCT<id: BIGINT, n: STRUCT<a: INT>, `s, é`: STRING, u: DATE>". SQLSTATE: 42KD9\n\tat org.x',
-            [OTHER_TYPE, " `s, é`, STRING for DOUBLE.", " u, DATE for INT."],
-        ),
-        (
             "org.apache.spark.sql.AnalysisException: Illegal Parquet type: INT64 (TIME(MICROS,true)).\n\tat org.x",
             ["cannot read", " INT64 (TIME(MICROS,true))."],
         ),
