@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,10 +93,11 @@ def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
 
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
 
-MIN_JAVA = 17
-_GET_JAVA = (
-    f"Spark needs Java {MIN_JAVA} or newer. Set JAVA_HOME to its folder, or install one, for example the package "
-    "openjdk-17-jre-headless. Or start the job by scripts/submit, which downloads one."
+_NO_JAVA = (
+    "Spark did not start: there is no Java, or it ended at once. Its message is above. Spark needs Java 17 or newer. "
+    "Set JAVA_HOME to its folder, or install one, for example the package openjdk-17-jre-headless, or start the job by "
+    "scripts/submit, which downloads one. With such a Java, check the settings of the session: the master, packages "
+    "that cannot be fetched (spark.jars.packages), spark.driver.memory, options of Java, and PYSPARK_SUBMIT_ARGS."
 )
 _NO_SERVER_URL = "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
 _NO_MASTER = "--master: it must be yarn, or a form such as local[4] or spark://host:7077. Correct it."
@@ -119,7 +118,7 @@ def start_faults() -> Iterator[None]:
         yield
     except Exception as error:
         if has_condition(error, "JAVA_GATEWAY_EXITED"):
-            raise explain_no_gateway() from None
+            raise ConfigError(_NO_JAVA) from None
         if has_condition(error, "INVALID_CONNECT_URL"):
             raise ConfigError(_NO_SERVER_URL) from None
         context = engines.active_context()
@@ -135,36 +134,6 @@ def start_faults() -> Iterator[None]:
         where = f"SPARK_REMOTE = {redact(remote)}" if remote else f"the master {redact(master or 'that is configured')}"
         fix = "Check the master, SPARK_LOCAL_IP and the settings of the session."
         raise BiasSparkError(f"Spark did not start on {where}: {cause}. {fix}") from error
-
-
-def explain_no_gateway() -> BiasSparkError:
-    """Return the fault of a Java process that ended before Spark started. Its own message is on stderr."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if java is None:
-        return ConfigError(f"Java: none was found. JAVA_HOME is not set, and no java is on the PATH. {_GET_JAVA}")
-    version = find_java_version(java)
-    if version is None or version < MIN_JAVA:
-        fault = f"{java} does not run" if version is None else f"{java} is version {version}"
-        on_path = shutil.which("java") if home else None
-        is_better = on_path and (find_java_version(on_path) or 0) >= MIN_JAVA
-        hint = f" Without JAVA_HOME, {on_path} would be used, which is new enough." if is_better else ""
-        return ConfigError(f"{'JAVA_HOME' if home else 'Java'}: {fault}. {_GET_JAVA}{hint}")
-    return BiasSparkError(
-        f"Spark did not start: {java}, which is Java {version}, ended at once. Its own message is above. Check the "
-        "settings of the session: the master, packages that cannot be fetched (spark.jars.packages), "
-        "spark.driver.memory, options of Java, and PYSPARK_SUBMIT_ARGS."
-    )
-
-
-def find_java_version(java: str) -> int | None:
-    """Return the feature version of Java, such as 8, 17 or 21; None if it does not run."""
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(version[1]) if version else None
 
 
 def list_jars(conf: SparkConf | RuntimeConfig) -> str:

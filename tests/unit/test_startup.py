@@ -11,52 +11,11 @@ from packaging.requirements import Requirement
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 
-from biasspark.errors import BiasSparkError, ConfigError
-from biasspark.session.job_session import (
-    explain_no_gateway,
-    find_java_version,
-    find_runtime_fault,
-    list_jars,
-    start_faults,
-)
+from biasspark.errors import BiasSparkError
+from biasspark.session.job_session import find_runtime_fault, list_jars, start_faults
 
 ROOT = Path(__file__).resolve().parents[2]
 LAKES = sorted((ROOT / "conf").glob("lake-*.conf"))
-
-
-def make_java(home: Path, says: str) -> Path:
-    (home / "bin").mkdir(parents=True)
-    java = home / "bin" / "java"
-    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
-    java.chmod(0o755)
-    return java
-
-
-@pytest.mark.parametrize(
-    ("says", "version"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\njava version "1.8.0_392"', 8),
-        ('openjdk version "25" 2025-09-16', 25),
-        ("no Java at all", None),
-    ],
-)
-def test_the_version_of_a_java(tmp_path: Path, says: str, version: int | None) -> None:
-    assert find_java_version(str(make_java(tmp_path / "java", says))) == version
-
-
-def test_the_java_of_the_path_is_offered_where_java_home_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    java = make_java(tmp_path / "good", 'openjdk version "21.0.1" 2023-10-17')
-    monkeypatch.setenv("PATH", str(java.parent), prepend=None)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    fault = explain_no_gateway()
-    assert isinstance(fault, ConfigError)
-    assert f"{tmp_path}/gone/bin/java " in str(fault)
-    assert f" {java} " in str(fault)
-    monkeypatch.delenv("JAVA_HOME")
-    assert type(explain_no_gateway()).exit_code == 1  # this Java is new enough: something else is wrong
 
 
 def test_another_cause_is_said_without_secrets() -> None:
