@@ -442,8 +442,7 @@ def named_pairs(
     """Return the AUC of given negatives against given positives, over all their pairs, with its interval.
 
     Keywords, errors and warnings are those of `attribute`. The predicate of the negatives selects only negatives, that
-    of the positives only positives. ``"true"`` selects all rows of a label. The cost is two scans and one shuffle;
-    ranked rows are read once for any number of pairs.
+    of the positives only positives. ``"true"`` selects all rows of a label. The cost is two scans and one shuffle.
 
     Returns
     -------

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import divide
-from biasspark.attribution.influence import PlacedSet
 from biasspark.columns import MODEL, ORDERED_DOUBLED, SLICE
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.metrics.intervals import auc_interval, delong_variance
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR
-from biasspark.tables.schemas import NAMED_PAIRS, Masked, Table, table_of_rows
+from biasspark.tables.schemas import Masked, Table, table_of_rows
+
+OUTSIDE, INSIDE = "outside", "inside"
+"""The groups of a named pair."""
 
 _SUMS = ("n_positive", "n_negative", ORDERED_DOUBLED, "low_square_sum", "high_square_sum")
 
 
-def named_pairs(
-    pairs: Mapping[str, NamedPair],
-    placements: Mapping[tuple[str, str], Sequence[PlacedSet]],
-    all_wrong: Mapping[tuple[str, str], int],
-    level: float,
-) -> pa.Table:
-    """Return the table ``named_pairs``: see `measure_crosses`. `placements` are by model and slice, for each pair."""
+def list_named_pairs(pairs: Mapping[str, NamedPair], counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of `measure_crosses` of named pairs: of their groupings, those of the groups inside."""
     rows = []
-    for model, name in sorted(all_wrong):
-        for pair, (negatives, positives) in zip(pairs, placements[model, name], strict=True):
-            predicates = {f"{side[:-1]}_predicate": text for side, text in vars(pairs[pair]).items()}
-            square_sums = negatives.inside_squares, positives.inside_squares
-            sums = positives.k, negatives.k, positives.inside, *square_sums
-            rows.append({MODEL: model, SLICE: name, "pair": pair} | predicates | dict(zip(_SUMS, sums, strict=True)))
-    return measure_crosses(NAMED_PAIRS, rows, all_wrong, level)
+    for row in sorted(counted, key=itemgetter(MODEL, SLICE)):
+        if row["negative_group"] == row["positive_group"] == INSIDE:
+            pair = pairs[row["grouping"]]
+            predicates = {"negative_predicate": pair.negatives, "positive_predicate": pair.positives}
+            rows.append({**row, "pair": row["grouping"], **predicates})
+    return rows
 
 
 def count_wrong_pairs(counts: Counts) -> dict[tuple[str, str], int]:

@@ -3,11 +3,10 @@
 The attribution of a row depends on the rows of the other label, which are a sample as well. So each row of the slice
 influences the mean of a set twice: as a row of the set, and as a row that its rows are compared with.
 
-A set is the honest rows that meet a condition, or the rows of a named segment or pair. For each label: n rows of the
-slice, of which k are in the set. D is the doubled placement of a row among all rows of the other label, d that among
-those of the set. A range knows D, but it knows d only within the range. Rows in other ranges increase all placements d
-of one label by the same offset o, twice the rows of the set with the other label below (for positives) or above (for
-negatives):
+A set is the honest rows that meet a condition, or the rows of a named segment. For each label: n rows of the slice, of
+which k are in the set. D is the doubled placement of a row among all rows of the other label, d that among those of the
+set. A range knows D, but it knows d only within the range. Rows in other ranges increase all placements d of one label
+by the same offset o, twice the rows of the set with the other label below (for positives) or above (for negatives):
 
     Σ(d + o) = Σd + k·o,   Σ(d + o)² = Σd² + 2o·Σd + k·o²,   ΣD·(d + o) = ΣD·d + o·ΣD.
 """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biasspark.arrays import BigInts, Ints
+from biasspark.arrays import BigInts, Floats, Ints
 from biasspark.attribution.block_sums import (
     AUC,
     Target,
@@ -20,12 +20,12 @@ from biasspark.attribution.block_sums import (
     rows_with_opposite,
     target_values,
 )
-from biasspark.attribution.difference_variances import count_regions
+from biasspark.attribution.difference_variances import count_regions, vary_differences
 from biasspark.attribution.influence import PlacedSet, combine_ranges, influence_variance, place_in_sets, read_sets
 from biasspark.attribution.moments import Moments, cut_moments, read_moments
 from biasspark.features import Condition
 from biasspark.ranking.kernels.row_block import RowBlock
-from biasspark.ranking.row_blocks import Answer, Blocks, Query, query_blocks
+from biasspark.ranking.row_blocks import Blocks, Query, query_blocks
 from biasspark.ranking.task_rows import Key
 
 
@@ -45,29 +45,26 @@ class MeasuredSet(NamedTuple):
 class MeasuredSets(NamedTuple):
     """The measured sets of rows, by target and in the order of its conditions.
 
-    `segments` and `pairs` have the sums over placements of each named segment and pair, by the numbers of model
-    and slice. `regions` is the answer of `count_regions` about comparisons.
+    `segments` has the sums over placements of each named segment, by the numbers of model and slice.
     """
 
     by_target: Mapping[Target, Sequence[MeasuredSet]]
     segments: Mapping[tuple[int, int], Sequence[PlacedSet]]
-    pairs: Mapping[tuple[int, int], Sequence[PlacedSet]]
-    regions: Answer
-
-    def with_variances(self, variances: Mapping[Target, Sequence[float | None]]) -> MeasuredSets:
-        """Return these sets with the variances of comparisons."""
-        by_target = dict(self.by_target)
-        for target, target_variances in variances.items():
-            pairs = zip(by_target[target], target_variances, strict=True)
-            by_target[target] = [measured_set._replace(variance=variance) for measured_set, variance in pairs]
-        return self._replace(by_target=by_target)
 
 
-def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]], n_models: int) -> MeasuredSets:
-    """Measure the rows that meet each condition, and those of the named segments and pairs, by one Spark action.
+def measure_sets(
+    blocks: Blocks,
+    conditions: Mapping[Target, Sequence[Condition]],
+    n_models: int,
+    edges: Mapping[int, Floats] | None = None,
+) -> MeasuredSets:
+    """Measure the rows that meet each condition, and those of the named segments.
 
-    Targets with model numbers from `n_models` on are comparisons. The driver collects some integers for each set, and
-    for each set and range of comparisons.
+    Targets with model numbers from `n_models` on are comparisons. Their sets have variances only if the `edges` are
+    given: see `vary_differences`. The driver collects some integers for each set, and for each set and range of
+    comparisons.
+
+    One Spark action; for the variances of comparisons one more for every 16 sets of a target.
     """
     columns, targets = blocks.columns, list(conditions)
 
@@ -81,10 +78,9 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
                 yield target.slice, number, np.array(set_sums)
                 if target.name == AUC:
                     honest_sets[target.slice] = [inside & cells.honest for inside in sets]
-        named = [cells.in_segment(number) for number in range(columns.n_segments)]
-        named += [cells.in_pair(number) for number in range(columns.n_pairs)]
+        segments = [cells.in_segment(number) for number in range(columns.n_segments)]
         for slice_number in range(columns.n_slices) if model < n_models else ():
-            if sets := [*honest_sets.get(slice_number, []), *named]:
+            if sets := [*honest_sets.get(slice_number, []), *segments]:
                 placed = place_in_sets(block, slice_number, block.rows_of(slice_number), sets)
                 yield slice_number, len(targets), placed
 
@@ -92,23 +88,23 @@ def measure_sets(blocks: Blocks, conditions: Mapping[Target, Sequence[Condition]
         return sum(ranges) if key[2] < len(targets) else combine_ranges(ranges)
 
     compared = {target: listed for target, listed in conditions.items() if target.model >= n_models}
-    measured, regions = query_blocks(blocks, [Query(measure, combine), count_regions(compared)])
+    measured, counted = query_blocks(blocks, [Query(measure, combine), count_regions(compared)])
+    differences = vary_differences(blocks, compared, counted, edges) if edges else {}
     placements = {key[:2]: read_sets(sums) for key, sums in measured.items() if key[2] == len(targets)}
     by_target = {}
     for number, target in enumerate(targets):
         sums = measured.get((target.model, target.slice, number))
         sets = [MeasuredSet()] * len(conditions[target]) if sums is None else list(map(_read_sums, sums))
+        variances = differences.get(target, [None] * len(sets))
         if target.name != AUC:  # the loss of a row depends on no other row
-            sets = [measured_set._replace(variance=measured_set.honest.variance_of_mean) for measured_set in sets]
+            variances = [measured_set.honest.variance_of_mean for measured_set in sets]
         elif sums is not None and target not in compared:
-            pairs = zip(sets, placements[target.model, target.slice], strict=False)  # named sets follow
-            sets = [measured_set._replace(variance=influence_variance(*placed)) for measured_set, placed in pairs]
-        by_target[target] = sets
-    n_named = columns.n_segments + columns.n_pairs
-    named = {key: placed_sets[len(placed_sets) - n_named :] for key, placed_sets in placements.items()}
-    segments = {key: placed_sets[: columns.n_segments] for key, placed_sets in named.items()}
-    named_pairs = {key: placed_sets[columns.n_segments :] for key, placed_sets in named.items()}
-    return MeasuredSets(by_target, segments, named_pairs, regions)
+            of_conditions = placements[target.model, target.slice][: len(sets)]  # segments follow
+            variances = [influence_variance(*placed) for placed in of_conditions]
+        pairs = zip(sets, variances, strict=True)
+        by_target[target] = [measured_set._replace(variance=variance) for measured_set, variance in pairs]
+    segments = {key: placed_sets[len(placed_sets) - columns.n_segments :] for key, placed_sets in placements.items()}
+    return MeasuredSets(by_target, segments)
 
 
 def _sum_cells(block: RowBlock, target: Target) -> Ints:

@@ -38,8 +38,9 @@ class RowDescription:
 
     @property
     def columns(self) -> CellColumns:
-        """The columns of the cells."""
-        return CellColumns(self.n_slices, len(self.segments), len(self.features), len(self.groupings), self.n_pairs)
+        """The columns of the cells. A named pair has two groups, outside and inside, behind those of groupings."""
+        n_groupings = len(self.groupings) + self.n_pairs
+        return CellColumns(self.n_slices, len(self.segments), len(self.features), n_groupings)
 
     @property
     def names(self) -> list[str]:

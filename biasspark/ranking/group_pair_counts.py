@@ -19,12 +19,15 @@ from biasspark.ranking.row_blocks import Query, Search
 from biasspark.ranking.task_rows import Key
 
 
-def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str, ...]]) -> Search[list[dict[str, Any]]]:
+def count_pairs_of_groups(
+    encoding: Encoding, groupings: Mapping[str, tuple[str, ...]], first: int = 0, *, every: bool = False
+) -> Search[list[dict[str, Any]]]:
     """Count the correctly ordered pairs of every two groups, for every model, slice and grouping.
 
-    `groupings` has, by grouping, the names of its groups by number, in the order of the cells' group columns. There is
-    a row for all pairs of groups that have rows in the slice. ``ordered_doubled`` adds up to the value of the whole
-    slice; the square sums are of the doubled placements of the negatives, and of the positives.
+    `groupings` has, by grouping, the names of its groups by number, in the order of the cells' group columns from the
+    `first` on. There is a row for all pairs of groups that have rows in the slice, or for `every` pair.
+    ``ordered_doubled`` adds up to the value of the whole slice; the square sums are of the doubled placements of the
+    negatives, and of the positives.
 
     One query. Cost: for each grouping and each of its groups one pass over the rows of the rarer label, neither one for
     each pair of rows nor one for each pair of groups.
@@ -35,7 +38,7 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
         for slice_number in range(len(encoding.slices)):
             rows = block.rows_of(slice_number)
             for number, (_name, groups) in enumerate(names if len(rows) else ()):
-                group = block.cells.groups(number)[block.cell[rows]]
+                group = block.cells.groups(first + number)[block.cell[rows]]
                 sums = count_group_pairs(block.score_index[rows], block.label[rows], group, len(groups))
                 yield slice_number, number, sums
 
@@ -47,7 +50,7 @@ def count_pairs_of_groups(encoding: Encoding, groupings: Mapping[str, tuple[str,
     for (model, slice_number, number), sums in sorted(combined.items()):
         grouping, groups = names[number]
         n_negative, n_positive = sums.n_low[0], sums.n_high[:, 0]
-        present = np.flatnonzero(n_positive + n_negative)
+        present = range(len(groups)) if every else np.flatnonzero(n_positive + n_negative)
         counted += (
             {
                 "model": encoding.models[model],

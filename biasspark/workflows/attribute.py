@@ -27,8 +27,7 @@ from biasspark.attribution.attribution_warnings import (
     unsearched_warnings,
 )
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
-from biasspark.attribution.crosses import count_wrong_pairs, measure_crosses, named_pairs
-from biasspark.attribution.difference_variances import vary_differences
+from biasspark.attribution.crosses import INSIDE, OUTSIDE, count_wrong_pairs, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
@@ -120,7 +119,7 @@ class SurveyedRows(SurveyedCorpus):
             n_pairs=len(attribution.pairs_of),
         )
         comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
-        keeps_blocks = bool(description.is_split or attribution.segments or attribution.pairs_of)
+        keeps_blocks = bool(description.is_split or attribution.segments)
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
     def rank_rows(self, labels: Ints) -> DataFrame:
@@ -188,6 +187,10 @@ def rank_surveyed(
     if attribution.groupings:
         groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
+    if attribution.pairs_of:
+        groups = dict.fromkeys(attribution.pairs_of, (OUTSIDE, INSIDE))
+        n_groupings = len(attribution.groupings)
+        searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, every=True)
     with (
         job_on_corpus(surveyed, "rank every row"),
         rank_blocks(surveyed.examples, surveyed.ranking, links, searches) as ranked,
@@ -259,8 +262,8 @@ def list_tables(
     all_wrong = count_wrong_pairs(ranked.counts)
     warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
-        placed_pairs = {surveyed.names[key]: sums for key, sums in searched.measured.pairs.items()}
-        tables[schemas.NAMED_PAIRS] = pairs = named_pairs(attribution.pairs_of, placed_pairs, all_wrong, level)
+        named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
+        tables[schemas.NAMED_PAIRS] = pairs = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
         warnings += pair_warnings(pairs)
     if attribution.groupings:
         crosses = ranked.results["crosses"]
@@ -336,7 +339,7 @@ class SearchedRows:
 def search_rows(
     surveyed: SurveyedRows, ranked: RankedBlocks, has_probabilities: Mapping[str, bool], stage: Callable[[str], None]
 ) -> SearchedRows:
-    """Grow the trees and search the slices together, then measure these and the named segments and pairs.
+    """Grow the trees and search the slices together, then measure these and the named segments.
 
     `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
     """
@@ -395,26 +398,20 @@ def _measure_results(
     slices: Mapping[Target, BestSlices],
     stage: Callable[[str], None],
 ) -> MeasuredSets:
-    """Measure every node, slice, segment and pair in one job, and comparisons in another."""
+    """Measure every node, slice and named segment."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
     for target, best in slices.items():
         conditions[target] = [*conditions.get(target, [{}]), *best.conditions()]
-    if not (conditions or attribution.segments or attribution.pairs_of):
-        return MeasuredSets({}, {}, {}, {})
-    stage("measuring segments")
-    with job_on_corpus(surveyed, "measure the segments"):
-        measured = measure_sets(ranked.blocks, conditions, len(models))
-    compared = {target: listed for target, listed in conditions.items() if target.model >= len(models)}
-    if not compared:
-        return measured
-    stage("measuring the differences of models")
+    if not (conditions or attribution.segments):
+        return MeasuredSets({}, {})
     edges = {
         number: surveyed.boundaries[models.index(baseline)]
         for number, (_, baseline) in enumerate(attribution.compare, len(models))
     }
-    with job_on_corpus(surveyed, "measure the differences of models"):
-        return measured.with_variances(vary_differences(ranked.blocks, compared, measured.regions, edges))
+    stage("measuring segments")
+    with job_on_corpus(surveyed, "measure the segments"):
+        return measure_sets(ranked.blocks, conditions, len(models), edges)
 
 
 def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *predicates: str) -> list[dict[str, Any]]:

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biasspark.attribution.block_sums import Target, sum_blocks
-from biasspark.attribution.crosses import named_pairs
-from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range, vary_differences
+from biasspark.attribution.crosses import INSIDE, OUTSIDE, list_named_pairs, measure_crosses
+from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range
 from biasspark.attribution.influence import Placed, read_sets
-from biasspark.attribution.measured_sets import MeasuredSet, MeasuredSets, measure_sets
+from biasspark.attribution.measured_sets import MeasuredSet, measure_sets
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import scale_slice_value, search_slices
 from biasspark.attribution.trees import grow_tree, scale_tree_value
@@ -29,6 +29,7 @@ from biasspark.ranking import row_blocks
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
+from biasspark.tables.schemas import NAMED_PAIRS
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
 from tests.oracle import attribution as oracle
 from tests.oracle import suite
@@ -65,12 +66,9 @@ COMPARED = (Target(2, 0, "auc"), Target(2, 1, "auc"), Target(2, 2, "auc"))
 
 def measure(
     blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
-) -> tuple[MeasuredSets, Mapping[Target, Sequence[float | None]]]:
+) -> Mapping[Target, Sequence[MeasuredSet]]:
     of_targets = dict.fromkeys(TARGETS, CONDITIONS) | dict.fromkeys(COMPARED, conditions)
-    measured = measure_sets(blocks, of_targets, N_MODELS)
-    asked, boundaries = dict.fromkeys(COMPARED, conditions), {2: np.array(edges, np.float64)}
-    variances = vary_differences(blocks, asked, measured.regions, boundaries)
-    return measured.with_variances(variances), variances
+    return measure_sets(blocks, of_targets, N_MODELS, {2: np.array(edges, np.float64)}).by_target
 
 
 def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> MeasuredSet:
@@ -90,12 +88,12 @@ def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mappin
 def test_sums_and_variances_of_every_set() -> None:
     models = [Ranked(draw_examples(seed, 130, FEATURES), [0.4, 0.6]) for seed in (1, 2)]
     models.append(Ranked(draw_examples(3, 140, FEATURES, baseline=True), [0.5]))
-    measured, _ = measure(blocks_of(models, 2), NESTED, [0.3, 0.45])
+    measured = measure(blocks_of(models, 2), NESTED, [0.3, 0.45])
     for target in (*TARGETS, *COMPARED):
         rows = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         values = dict(zip(rows, oracle.target_values(rows, target.name) or [math.nan] * len(rows), strict=True))
         conditions = NESTED if target in COMPARED else CONDITIONS
-        for condition, of_set in zip(conditions, measured.by_target[target], strict=True):
+        for condition, of_set in zip(conditions, measured[target], strict=True):
             *sums, variance = of_set
             members = [row for row in rows if row.meets(condition)]
             if target.slice == 2 or not members:  # there are no positives in the slice, or no such bin
@@ -140,13 +138,13 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
     """Of some negatives against some positives, with the variance by its definition, and of a slice, too."""
     rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
     blocks = blocks_of([Ranked(rows, edges)], n_tasks)
-    measured = measure_sets(blocks, {}, 1)
-    all_wrong, placements, expected = {}, {}, {}
+    encoding = Encoding(models=("m",), slices=("all", "some"), sources=())
+    counted = find(blocks, count_pairs_of_groups(encoding, dict.fromkeys(("p0", "p1"), (OUTSIDE, INSIDE)), every=True))
+    all_wrong, expected = {}, {}
     for number, name in enumerate(("all", "some")):
         of_slice = [row for row in rows if row.in_slice(number)]
         if not of_slice:
             continue
-        placements["m", name] = measured.pairs[0, number]
         labels, placed = [row.label for row in of_slice], oracle.placements(of_slice)
         all_wrong["m", name] = wrong = 2 * labels.count(True) * labels.count(False) - placed[labels].sum()
         for pair in range(2):
@@ -165,7 +163,7 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
                 "headroom_share": headroom / (wrong / 2) if wrong else math.nan,
             }
     asked = {f"p{pair}": NamedPair(negatives=f"n{pair}", positives=f"p{pair}") for pair in range(2)}
-    found = named_pairs(asked, placements, all_wrong, 0.95).to_pylist()
+    found = measure_crosses(NAMED_PAIRS, list_named_pairs(asked, counted), all_wrong, 0.95).to_pylist()
     assert [(row["slice"], row["pair"]) for row in found] == list(expected)
     for row in found:
         assert (row["negative_predicate"], row["positive_predicate"]) == (f"n{row['pair'][1]}", row["pair"])
@@ -180,10 +178,8 @@ def test_variances_of_differences(
 ) -> None:
     blocks, target = blocks_of([Ranked(rows, edges)], n_tasks), Target(0, 0, "auc")
     conditions = CONDITIONS[:2]
-    measured = measure_sets(blocks, {target: conditions}, 0)
-    asked, boundaries = {target: conditions}, {0: np.array(baseline_edges)}
-    variances = vary_differences(blocks, asked, measured.regions, boundaries)[target]
-    for condition, variance in zip(conditions, variances, strict=True):
+    measured = measure_sets(blocks, {target: conditions}, 0, {0: np.array(baseline_edges)}).by_target[target]
+    for condition, (*_, variance) in zip(conditions, measured, strict=True):
         inside = [row.honest and row.meets(condition) for row in rows]
         if sum(inside) < 2 or len({row.label for row in rows}) < 2:
             assert variance is None
@@ -199,11 +195,10 @@ def test_more_sets_than_one_job_takes() -> None:
     conditions: list[Condition] = [{}, *({0: frozenset({a})} for a in range(4))]
     conditions += [{0: frozenset({a}), 1: frozenset({b})} for a in range(4) for b in range(4)]
     assert MAX_SETS < len(conditions) < 2 * MAX_SETS
-    _, variances = measure(blocks, conditions)
-    for condition, variance in zip(conditions, variances[COMPARED[0]], strict=True):
-        _, alone = measure(blocks, [condition])
-        assert alone[COMPARED[0]] == [variance]
-    assert variances[COMPARED[2]] == [None] * len(conditions)
+    measured = measure(blocks, conditions)
+    for condition, of_set in zip(conditions, measured[COMPARED[0]], strict=True):
+        assert measure(blocks, [condition])[COMPARED[0]] == [of_set]
+    assert {of_set.variance for of_set in measured[COMPARED[2]]} == {None}
 
 
 def test_what_passes_the_bytes_of_one_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +249,8 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     trees, slices = results[: len(targets)], [best.conditions() for best in results[len(targets) :]]
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
-    measured = measure_sets(blocks, nodes, N_MODELS)
-    compared = {target: nodes[target] for target in COMPARED}
-    variances = vary_differences(blocks, compared, measured.regions, {2: np.array(baseline_edges)})
-    return [trees, slices, crosses, measured.by_target, measured.segments, variances]
+    measured = measure_sets(blocks, nodes, N_MODELS, {2: np.array(baseline_edges)})
+    return [trees, slices, crosses, *measured]
 
 
 @cache

@@ -23,18 +23,17 @@ SmallInts: TypeAlias = NDArray[Any]
 
 _MAX_CODES = 1 << 62
 
-SLICES, SEGMENTS, BINS, GROUPS, PAIRS = range(5)
+SLICES, SEGMENTS, BINS, GROUPS = range(4)
 """The kinds of columns of cells that may be several, in their order."""
 
 
 class CellColumns(NamedTuple):
-    """The columns of cells in order: label, honest, slices but the first, segments, bins of features, groups, pairs."""
+    """The columns of cells in order: label, honest, slices but the first, segments, bins of features, groups."""
 
     n_slices: int
     n_segments: int = 0
     n_features: int = 0
     n_groupings: int = 0
-    n_pairs: int = 0
 
     def first(self, kind: int) -> int:
         """Return the number of the first column of a kind. The first slice is all rows, and has none."""
@@ -69,10 +68,6 @@ class Cells(NamedTuple):
     def in_segment(self, number: int) -> Flags:
         """Return which cells are in a segment."""
         return self._is_one(self.columns.first(SEGMENTS) + number)
-
-    def in_pair(self, number: int) -> Flags:
-        """Return which cells are in a named pair, as its negatives or its positives."""
-        return self._is_one(self.columns.first(PAIRS) + number)
 
     def _is_one(self, column: int) -> Flags:
         flags: Flags = self.values[column] == 1
