@@ -188,7 +188,9 @@ def test_each_rate_is_compared_with_the_latest_accepted_run_that_has_it(statisti
     for rule in ("rise", "gap"):
         baselines = [alerts[rule, name]["baseline_run_id"] for name in FALSE_ALARMS]
         assert baselines == ["r2", "r1", "r1", None]
-    loud = alerts["rise", "loud"]
+    loud, gap = alerts["rise", "loud"], alerts["gap", "loud"]
+    assert gap["change"] == abs(gap["value"]) - abs(gap["baseline_value"])
+    assert gap["change_low"] < gap["change"] < gap["change_high"]
     assert [alerts["rise", name]["change"] for name in FALSE_ALARMS] == [0.25, 0, 0, None]
     ends = newcombe_gap((30, 60), (15, 60))
     assert (loud["change_low"], loud["change_high"]) == pytest.approx(ends, abs=1e-12)
