@@ -73,9 +73,10 @@ def test_a_gap_whose_signs_are_known(s: int, t: int) -> None:
     assert p_values == pytest.approx((norm.sf(z), norm.cdf(z)), abs=1e-12)
 
 
-def test_a_gap_whose_sign_is_not_known_keeps_a_margin_on_both_sides() -> None:
-    steps = ((0.18 - 0.2) / 0.01, (0.22 - 0.2) / SUM_SD)
-    p_values = noninferiority_test(gap(0.2, 0.02), "max_rise", 0.2)
+@pytest.mark.parametrize("margin", [0.2, 0.12])
+def test_a_gap_whose_sign_is_not_known_keeps_a_margin_on_both_sides(margin: float) -> None:
+    steps = ((0.18 - margin) / 0.01, (0.22 - margin) / SUM_SD)
+    p_values = noninferiority_test(gap(0.2, 0.02), "max_rise", margin)
     assert p_values == pytest.approx((max(map(norm.sf, steps)), max(map(norm.cdf, steps))), abs=1e-12)
 
 
