@@ -23,6 +23,9 @@ from tests.oracle.run_tables import KEYS, Values, compute_tables
 
 TOLERANCE = 1e-12
 
+Rows = dict[tuple[Any, ...], Values]
+"""Rows of a table by their keys."""
+
 
 class ProofError(Exception):
     """A published table differs from the oracle."""
@@ -48,17 +51,11 @@ def prove(warehouse: Path, corpora: Mapping[date, Path], config: Path) -> Proof:
         for run_date, corpus in corpora.items():
             for table, expected in compute_tables(corpus, settings).items():
                 published = read_rows(connection, table, run_date)
-                if published.keys() != expected.keys():
-                    odd = sorted(map(str, published.keys() ^ expected.keys()))
-                    raise ProofError(f"{run_date}: {table} and the oracle do not have the same rows: {odd[:5]}.")
-                for key, values in expected.items():
-                    compare_row(
-                        proof, f"{run_date}: {table}, {', '.join(map(str, key))}", table, published[key], values
-                    )
+                compare_rows(proof, f"{run_date}: {table}", table, published, expected)
     return proof
 
 
-def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date) -> dict[tuple[Any, ...], Values]:
+def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date) -> Rows:
     """Read the published rows of a date by their keys."""
     result = connection.execute(f"SELECT * FROM latest_{table} WHERE run_date = ?", [run_date])
     names = [column[0] for column in result.description]
@@ -67,6 +64,15 @@ def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date)
     if len(by_key) != len(rows):
         raise ProofError(f"{run_date}: {table} has two rows of one key.")
     return by_key
+
+
+def compare_rows(proof: Proof, where: str, table: str, published: Rows, expected: Rows) -> None:
+    """Compare all rows of a table."""
+    if published.keys() != expected.keys():
+        odd = sorted(map(str, published.keys() ^ expected.keys()))
+        raise ProofError(f"{where} and the oracle do not have the same rows: {odd[:5]}.")
+    for key, values in expected.items():
+        compare_row(proof, f"{where}, {', '.join(map(str, key))}", table, published[key], values)
 
 
 def compare_row(proof: Proof, where: str, table: str, published: Values, expected: Values) -> None:
