@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from scipy.stats import false_discovery_control
 
 import biasspark
 from biasspark.corpus.values import category
@@ -100,11 +101,32 @@ def test_every_number_is_that_of_all_pairs(rows: pd.DataFrame, found: pd.DataFra
     cells = list(list_cells(rows))
     assert found.columns.tolist() == list(MODEL_COMPARISONS.value_columns)
     assert len(cells) == len(found) == 3 * (1 + 4 * 6)
+    n_unknown_signs = 0
     for key, low, high in cells:
         expected, row = compare_models(key[2], low, high), by_key.loc[key]
         for name in NUMBERS:
             assert row[name] == pytest.approx(expected.get(name, np.nan), abs=1e-12, nan_ok=True), (key, name)
-    assert {"better", "no_evidence", "insufficient_data"} <= set(found["verdict"])
+        n_unknown_signs += expected.get("n_signs", 1) > 1
+    assert n_unknown_signs
+
+
+def test_verdicts_follow_from_p_values_adjusted_slice_by_slice(corpus: DataFrame, found: pd.DataFrame) -> None:
+    """With the baseline and the model exchanged, better becomes worse."""
+    table = pd.concat([found, compare(corpus, baseline="new")])
+    for _, family in table[table["p_value"].notna()].groupby(["model", "slice", "crossed"]):
+        expected = false_discovery_control(family["p_value"].to_numpy())
+        assert family["p_adjusted"].to_numpy() == pytest.approx(expected, abs=1e-12)
+    gain = table["difference"].where(~table["metric"].str.endswith("aeg"), -table["difference"])
+    verdict = np.where(table["p_adjusted"] < 0.05, np.where(gain > 0, "better", "worse"), "no_evidence")
+    assert table["verdict"].tolist() == np.where(table["p_value"].isna(), "insufficient_data", verdict).tolist()
+    assert set(table["verdict"]) == {"better", "worse", "no_evidence", "insufficient_data"}
+
+
+def test_models_are_judged_apart(corpus: DataFrame, found: pd.DataFrame) -> None:
+    """Each model has its own tests with the baseline, however many are compared."""
+    for _, rows in compare(corpus, models={"new": "s", "copy": "s", "old": "t"}).groupby("model"):
+        alone = rows.assign(model="new").reset_index(drop=True)
+        pd.testing.assert_frame_equal(alone, found, check_exact=True)
 
 
 def test_no_bit_depends_on_ranges_or_on_the_order_of_rows(corpus: DataFrame, found: pd.DataFrame) -> None:
