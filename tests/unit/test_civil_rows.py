@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from biasspark.ddl import arrow_schema
 from biasspark.synthetic import civil
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.civil import (
@@ -40,25 +40,20 @@ def numbers(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
     return values
 
 
-def checksum(table: pa.Table, name: str, scale: float) -> int:
+def checksum(table: pa.Table, names: Sequence[str], scale: float) -> int:
     """Of whole numbers, so that it does not depend on how a fraction is printed."""
-    column = numbers(table, name).astype(np.float64)
-    return zlib.crc32(np.rint(np.nan_to_num(column, nan=-1.0) * scale).astype("<i8").tobytes())
+    columns = [np.nan_to_num(numbers(table, name).astype(np.float64), nan=-1.0) for name in names]
+    return zlib.crc32(np.rint(np.array(columns) * scale).astype("<i8").tobytes())
 
 
 def test_a_seed_gives_these_very_numbers() -> None:
     # Found alike with numpy 1.26 and 2.4, with and without AVX. Another number here is another corpus for every user.
     table = make_table(CivilRequest(2 * CHUNK_ROWS, seed=1))
-    scales = {"target": 60.0, "comment_length": 1.0, "muslim": 60.0, "toxicity_1": 1e8, "toxicity_6": 1e8}
     days = table["created_date"].cast(pa.int32()).to_numpy().astype("<i8")
     assert zlib.crc32(days.tobytes()) == 3919865731
-    assert {name: checksum(table, name, scale) for name, scale in scales.items()} == {
-        "target": 2359453246,
-        "comment_length": 3307833499,
-        "muslim": 2235838566,
-        "toxicity_1": 3515693036,
-        "toxicity_6": 1550451649,
-    }
+    assert checksum(table, ["id", "comment_length"], 1.0) == 205019354
+    assert checksum(table, ["target", *IDENTITY_NAMES], 60.0) == 1448061220
+    assert checksum(table, ["toxicity_1", "toxicity_6"], 1e8) == 4172372426
 
 
 def test_mentions_are_as_frequent_as_in_the_real_corpus(corpus: pa.Table) -> None:
@@ -75,29 +70,6 @@ def test_toxic_rates_are_those_of_table_5(corpus: pa.Table) -> None:
         member = numbers(corpus, identity.name) >= 0.5
         rate = identity.percent_toxic / 100.0
         assert abs(toxic[member].mean() - rate) < 5.0 * math.sqrt(rate * (1.0 - rate) / member.sum()), identity.name
-
-
-def test_identities_overlap(corpus: pa.Table) -> None:
-    female, male, white, black = (numbers(corpus, name) >= 0.5 for name in ("female", "male", "white", "black"))
-    assert abs(male[female].mean() - 0.45) < 0.03
-    assert abs(white[black].mean() - 0.5) < 0.05
-
-
-def test_values_are_shares_of_four_to_ten_annotators(corpus: pa.Table) -> None:
-    shares = {k / n for n in (4, 5, 6, 10) for k in range(n + 1)}
-    for name in ("target", *IDENTITY_NAMES):
-        assert set(np.unique(numbers(corpus, name)).tolist()) <= shares, name
-    assert abs((numbers(corpus, "target") == 0.0).mean() - 0.7) < 0.01
-    assert ((numbers(corpus, "jewish") > 0.0) & (numbers(corpus, "jewish") < 0.5)).any()
-
-
-def test_scores_are_eight_digits_between_0_and_1(corpus: pa.Table) -> None:
-    for name in ("toxicity_1", "toxicity_6"):
-        scores = numbers(corpus, name)
-        assert scores.min() > 0.0
-        assert scores.max() < 1.0
-        assert np.array_equal(np.rint(scores * 1e8) / 1e8, scores)
-        assert 0.945 < roc_auc_score(numbers(corpus, "target") >= 0.5, scores) < 0.97
 
 
 def bpsn_auc(corpus: pa.Table, name: str, model: str, rows: npt.NDArray[np.bool_]) -> float:
@@ -141,15 +113,6 @@ def test_annotations_are_missing_together_and_mentions_stay() -> None:
     assert quarter.select(others).equals(every.select(others))
 
 
-def test_lengths_and_dates(corpus: pa.Table) -> None:
-    lengths = numbers(corpus, "comment_length")
-    assert [lengths.min(), lengths.max()] == [20, 1000]
-    assert abs((lengths < 100).mean() - 0.21) < 0.01
-    dates = corpus["created_date"]
-    assert str(min(dates.unique().to_pylist())) == "2015-09-29"
-    assert str(max(dates.unique().to_pylist())) == "2017-11-11"
-
-
 def test_text_has_its_length_and_names_what_it_mentions() -> None:
     table = make_table(CivilRequest(CHUNK_ROWS, seed=2, text=True))
     texts = table["comment_text"].to_pylist()
@@ -180,11 +143,3 @@ def test_the_most_that_can_be_unannotated() -> None:
     most = make_table(CivilRequest(CHUNK_ROWS, 1, civil.UNMENTIONED_SHARE))
     mentions = np.any([np.nan_to_num(numbers(most, name)) >= 0.5 for name in IDENTITY_NAMES], axis=0)
     assert np.array_equal(most["male"].is_valid().to_numpy(), mentions)
-
-
-def test_columns() -> None:
-    assert arrow_schema(CivilRequest(5, 1).columns).names == [
-        *("id", "created_date", "target"),
-        *IDENTITY_NAMES,
-        *("comment_length", "toxicity_1", "toxicity_6"),
-    ]
