@@ -1,4 +1,4 @@
-"""What rows add up to, by cell, by set and by bin, and exact moments: against fractions and loops over the rows."""
+"""Exact moments, products and sums by cell, against fractions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 from biasspark.arrays import Ints
 from biasspark.attribution import block_sums
-from biasspark.attribution.block_sums import CellSums, SummedValue, Target, add_by_code, join_sums
+from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums
 from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
-from biasspark.attribution.trees import measure_bins
-from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.kernels.exact import dot
-from biasspark.ranking.kernels.row_block import RowBlock
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
-from tests.harness.grown_trees import Sample, grow_sample
 from tests.oracle import attribution as oracle
 
 FEATURES = (
@@ -62,58 +58,7 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
     assert dot(first, second) == sum(a * b for a, b in pairs)
 
 
-# ---- by cell, by bin, by node
-
-
-def sum_columns(block: RowBlock, rows: Ints, units: Ints, ceiling: int = 0) -> Ints:
-    columns = [np.ones(len(rows), np.int64), units, np.maximum(ceiling - units, 0)]
-    return add_by_code(block.cell[rows], columns, block.cells.size)
-
-
-def test_nodes_and_bins_of_a_deep_tree() -> None:
-    """Histograms are of the leaf's rows alone."""
-    rows = draw_examples(4, 600, FEATURES)
-    values, honest = np.random.default_rng(6).integers(0, 99, 600), np.array([row.honest for row in rows])
-    sample = Sample(np.array([row.bins for row in rows]), values, honest)
-    tree = grow_sample(sample, FEATURES, TreeSettings(max_depth=9, min_leaf=1))
-    leaves = [node for node in tree if node.split is None]
-    assert max(leaf.node_id for leaf in leaves) > 1 << 6
-    (block,) = cut_blocks(rows).values()
-    in_order = np.argsort([row.score for row in rows], kind="stable")
-    sample = Sample(sample.bins[in_order], sample.values[in_order], sample.honest[in_order])
-    sums = sum_columns(block, np.arange(600), sample.values)
-    for leaf in leaves:
-        inside = sample.inside(leaf.condition)
-        histograms = measure_bins(block.cells, sums, leaf.condition, FEATURES)
-        for number, (feature, histogram) in enumerate(zip(FEATURES, histograms, strict=True)):
-            for bin_ in range(feature.n_bins):
-                of_bin = inside & (sample.bins[:, number] == bin_)
-                train = of_bin & ~sample.honest
-                expected = train.sum(), sample.values[train].sum(), (of_bin & sample.honest).sum()
-                assert tuple(column[bin_] for column in histogram) == expected
-
-
-def test_rows_are_counted_for_slices() -> None:
-    rows = sorted(draw_examples(4, 200, FEATURES), key=lambda row: row.score)
-    (block,) = cut_blocks(rows).values()
-    inside = block.rows_of(1)
-    units = np.random.default_rng(2).integers(-99, 99, len(inside))
-    sums = sum_columns(block, inside, units, 40)
-    n_train, n_honest, totals, bounds, hashes = count_cells(block.cells, sums, 49 - LARGEST_BITS).tolist()
-    values = dict(zip(inside.tolist(), units.tolist(), strict=True))
-    fingerprints: dict[tuple[int, ...], set[float]] = {}
-    for cell in range(block.cells.size):
-        members = [row for row in values if block.cell[row] == cell]
-        train = [values[row] for row in members if not rows[row].honest]
-        assert (n_train[cell], n_honest[cell]) == (len(train), len(members) - len(train))
-        assert (totals[cell], bounds[cell]) == (sum(train), sum(max(40 - value, 0) for value in train))
-        if members:
-            one = hashes[cell] / len(members)
-            assert 0 <= one < 2**50
-            fingerprints.setdefault(tuple(block.cells.bins[:, cell].tolist()), set()).add(one)
-    # Rows of the same bins have the same hash, whatever else is known of them; others have others.
-    assert all(len(of_bins) == 1 for of_bins in fingerprints.values())
-    assert len(set.union(*fingerprints.values())) == len(fingerprints)
+# ---- by cell
 
 
 def add_cells(parts: Iterable[CellSums]) -> dict[tuple[int, ...], dict[SummedValue, Ints]]:
@@ -140,3 +85,16 @@ def test_joined_blocks_have_the_sums_of_all_rows(monkeypatch: pytest.MonkeyPatch
     both = [add_cells(sums) for sums in (parts, joined)]
     expected, actual = ({cell: {v: tuple(s) for v, s in of.items()} for cell, of in one.items()} for one in both)
     assert actual == expected
+
+
+def test_cells_are_counted_for_slices() -> None:
+    """Cells of the same bins have the same hash, of 50 bits, whatever else differs; cells of other bins have others."""
+    (block,) = cut_blocks(draw_examples(4, 200, FEATURES)).values()
+    value, cells = SummedValue(Target(0, 0, "auc"), 20, 1 << 18), block.cells
+    sums = CellSums.of(block, 0, [value]).sums[value]
+    *counts, hashes = count_cells(cells, sums, 49 - LARGEST_BITS)
+    train = np.where(cells.honest, 0, sums)
+    assert np.array_equal(counts, [train[0], sums[0] - train[0], *train[1:]])
+    pairs = set(zip(map(tuple, cells.bins.T.tolist()), (hashes // sums[0]).tolist(), strict=True))
+    assert len(pairs) == len({bins for bins, _ in pairs}) == len({one for _, one in pairs}) < cells.size
+    assert max(one for _, one in pairs) < 2**50

@@ -109,7 +109,7 @@ def test_trees_of_samples_are_those_of_loops(
     bins = np.stack([rng.integers(1 - feature.nullable, feature.n_bins, 70) for feature in features], axis=1)
     values = rng.integers(0, 3 if few_values else 1000, 70) + 500 * (bins[:, 0] > 2)
     sample = Sample(bins, values, rng.random(70) < 0.5)
-    asked = TreeSettings(max_depth=3, min_leaf=min_leaf, min_gain=min_gain)
+    asked = TreeSettings(max_depth=8, min_leaf=min_leaf, min_gain=min_gain)
     tree = grow_sample(sample, features, asked)
     rows = [
         GrowingRow(tuple(own), honest, Fraction(value))
