@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from biasspark.columns import RATES
 from biasspark.metrics.thresholds import (
-    Thresholds,
     equality_difference,
     score_histograms,
     threshold_rates,
@@ -22,7 +16,6 @@ from biasspark.metrics.thresholds import (
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.fixtures.edge_case_corpus import THRESHOLDS, EdgeCases, assert_rows, edge_cases, is_crossed
 from tests.oracle import optional_metrics as oracle
-from tests.oracle.counts import count_corpora
 from tests.oracle.suite import cut_cells
 
 LEVEL = 0.9
@@ -100,54 +93,3 @@ def test_an_equality_difference_leaves_out_what_has_no_value() -> None:
     assert equality_difference(np.array([0.5, 0.5]), values).tolist() == pytest.approx([0.7, math.nan], nan_ok=True)
     assert math.isnan(equality_difference(np.array(0.5), np.zeros(0)))
     assert math.isnan(equality_difference(np.array(math.nan), np.array([0.2])))
-
-
-# ---- invariances
-
-ROWS = st.lists(
-    st.tuples(st.integers(-2, 2).map(lambda n: n / 2), st.booleans(), st.sampled_from([0.0, 1.0, math.nan])),
-    min_size=1,
-    max_size=24,
-)
-few = settings(max_examples=30)
-
-
-@few
-@given(ROWS, st.lists(st.integers(-3, 3).map(lambda n: n / 2), min_size=1, max_size=3, unique=True))
-def test_rates_of_a_class_add_up_to_1_and_counts_to_its_cell(rows: list[Any], at: list[float]) -> None:
-    score, label, inside = map(np.array, zip(*rows, strict=True))
-    edges = [-1e300, *sorted(at)]
-    counts = count_corpora({("m", "all"): (score, label, {"i": inside})}, {"m": edges})
-    cells = cut_cells(score, label, inside)
-    table = threshold_rates(counts, Thresholds(edges, {"m": range(len(edges))}), np.zeros(2, bool), 0.95).to_pylist()
-    assert [row["threshold"] for row in table] == edges
-    for row in table:
-        for prefix, side in (("", "subgroup"), ("background_", "background")):
-            n_negative, n_positive = (len(cells[f"{side}_{label}"]) for label in ("negative", "positive"))
-            assert row[f"{prefix}n_true_positive"] + row[f"{prefix}n_false_negative"] == n_positive
-            assert row[f"{prefix}n_true_negative"] + row[f"{prefix}n_false_positive"] == n_negative
-            for first, second, n in (("tpr", "fnr", n_positive), ("fpr", "tnr", n_negative)):
-                rates = [row[f"{prefix}{rate}"] for rate in (first, second)]
-                assert rates == [None, None] if n == 0 else sum(rates) == pytest.approx(1.0, abs=1e-15)
-        for rate in RATES:
-            gap, low, high = (row[f"{rate}_gap{end}"] for end in ("", "_low", "_high"))
-            assert gap is None or -1 - 1e-12 <= low <= gap <= high <= 1 + 1e-12
-    everyone, *_ = table
-    assert everyone["fnr"] in (None, 0.0)
-    assert everyone["selection_rate"] in (None, 1.0)
-
-
-@few
-@given(ROWS, st.integers(1, 40))
-def test_bins_of_a_cell_add_up_to_the_cell(rows: list[Any], n_bins: int) -> None:
-    score, label, inside = map(np.array, zip(*rows, strict=True))
-    edges = [2 * place / n_bins - 1 for place in range(n_bins)] + [1.0]
-    counts = count_corpora({("m", "all"): (score, label, {"i": inside})}, {"m": edges})
-    totals: dict[str, int] = defaultdict(int)
-    for row in score_histograms(counts, {"m": (edges, range(len(edges)))}, np.zeros(2, bool)).to_pylist():
-        assert row["n_rows"] > 0
-        assert (row["bin_low"], row["bin_high"]) == (edges[row["bin"]], edges[row["bin"] + 1])
-        totals[row["cell"]] += row["n_rows"]
-    sizes = {cell: len(scores) for cell, scores in cut_cells(score, label, inside).items()}
-    sizes |= {"negative": int((~label).sum()), "positive": int(label.sum())}
-    assert totals == {cell: size for cell, size in sizes.items() if size}
