@@ -131,7 +131,11 @@ def test_balance_by_the_length_of_a_text(golden: MeasuredCorpus) -> None:
     """A sign beyond the basic plane counts as one; texts that are null have no length and stand in (all) alone."""
     meaning = edge_cases()
     lengths = [None if text is None else len(text) for text in meaning.column("text")]
-    assert_rows(rows_of(golden, LABEL_BALANCE).values(), expected_balance(meaning, lengths, LENGTHS), LABEL_BALANCE)
+    expected = expected_balance(meaning, lengths, LENGTHS)
+    assert_rows(rows_of(golden, LABEL_BALANCE).values(), expected, LABEL_BALANCE)
+    plans = {(row["identity"], row["bucket"]): row["n_negatives_to_add"] for row in expected}
+    assert any(plans.values())
+    assert plans["gay", "200-209"] is None
 
 
 @pytest.mark.parametrize("length", ["length", None])

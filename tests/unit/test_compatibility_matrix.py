@@ -1,20 +1,18 @@
-"""The compatibility matrix, without an environment: legs, builds, counts and comparisons, and the jobs that it runs."""
+"""The compatibility matrix, without an environment: legs, comparisons, and the jobs that it runs."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
-import duckdb
 import pytest
 from packaging.version import Version
 
 from biasspark.config import load_config
-from biasspark.tables.schemas import BIAS_RUNS, TABLES, TEMPLATE_SCORES
+from biasspark.tables.schemas import BIAS_RUNS, TABLES
 from scripts.dev import compatibility_matrix as matrix
-from scripts.dev.compatibility_matrix import Result, choose, compare_tables, count_tests
-from scripts.dev.matrix_tables import STEPS, Step, flags_of, format_rows
+from scripts.dev.compatibility_matrix import choose, compare_tables
+from scripts.dev.matrix_tables import STEPS, Step, flags_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DECLARED = tomllib.loads(matrix.DECLARED.read_text("utf-8"))
@@ -48,47 +46,6 @@ def test_parts_exist() -> None:
     assert [path for part in DECLARED["parts"].values() for path in part if not (ROOT / path).exists()] == []
 
 
-def test_tests_are_counted(tmp_path: Path) -> None:
-    report = tmp_path / "tests.xml"
-    report.write_text('<testsuites><testsuite tests="9" skipped="2" failures="1" errors="1"/></testsuites>')
-    assert count_tests(report) == (5, 2, 2)
-    assert count_tests(tmp_path / "missing.xml") == (0, 1, 0)
-
-
-def test_a_server_that_does_not_start_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "RESULTS", tmp_path)
-    submit = tmp_path / "bin" / "spark-submit"
-    submit.parent.mkdir()
-    submit.write_text("#!/bin/sh\nexit 1\n")
-    submit.chmod(0o755)
-    monkeypatch.setattr(matrix, "VERSIONS", f'print(\'{{"home": "{tmp_path}", "versions": {{}}}}\')')
-    (leg,) = choose(LEGS, ["pinned/server"])
-    assert not matrix.run(leg, [], None).is_good
-
-
-def test_a_leg_without_tables_is_not_the_one_to_compare_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = {"pinned/connect": "none: see jobs.log", "pinned/server": "the first", "spark-3.5": "equal"}
-    compared_with = []
-
-    def run(leg: matrix.Leg, _: object, first: Path | None) -> Result:
-        compared_with.append(first and first.name)
-        return Result(leg.name, dict.fromkeys(matrix.SHOWN, "1"), 1, 0, 0, tables[leg.name], 1)
-
-    monkeypatch.setattr(matrix, "RESULTS", tmp_path)
-    monkeypatch.setattr(matrix, "run", run)
-    monkeypatch.setattr("sys.argv", ["matrix", *tables])
-    assert matrix.main() == matrix.FAILED
-    assert compared_with == [None, None, "pinned-server"]
-
-
-def test_a_python_of_pyenv_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = tmp_path / "versions" / "3.99.1" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.symlink_to("/bin/true")
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-    assert matrix.find_python("python3.99") == str(python)
-
-
 def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     def write(leg: str, **tables: str) -> Path:
         folder = tmp_path / leg / "jobs" / "tables"
@@ -105,16 +62,6 @@ def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     assert compare_tables(tmp_path / "nothing", first) == "none: see jobs.log"
 
 
-def test_a_result_is_good_if_tests_passed_and_tables_are_equal() -> None:
-    good = Result(
-        "spark-3.5", dict.fromkeys(matrix.SHOWN, "1"), passed=7, failed=0, skipped=1, tables="equal", seconds=60
-    )
-    assert good.is_good
-    assert "| spark-3.5 | 1 |" in matrix.format_results([good])
-    assert not replace(good, passed=0).is_good
-    assert not replace(good, tables="differ: bias_metrics").is_good
-
-
 # ---- the jobs
 
 
@@ -126,22 +73,3 @@ def test_every_job_that_writes_tables_is_run() -> None:
 def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> None:
     arguments = step.job.COMMAND.parser().parse_args(flags_of(step, tmp_path))
     assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"
-
-
-def write_row(**row: str) -> str:
-    """Return the text of a table of one row, or of none without values."""
-    cells = ", ".join(f"{row.get(name, 'NULL')} AS {name}" for name in TEMPLATE_SCORES.names)
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE VIEW template_scores AS SELECT {cells} WHERE {bool(row)}")
-        return format_rows(connection, TEMPLATE_SCORES)
-
-
-def test_tables_are_equal_if_only_the_attempt_differs() -> None:
-    one = write_row(run_id="'r20260115T123456123456_0a1b2c'", mean_score="0.1::DOUBLE + 0.2::DOUBLE")
-    assert one == write_row(run_id="'r20260116T030000000001_ffffff'", mean_score="0.1::DOUBLE + 0.2::DOUBLE")
-    assert one != write_row(run_id="'r20260115T123456123456_0a1b2c'", mean_score="0.3::DOUBLE")
-
-
-def test_a_table_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match="template_scores"):
-        write_row()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, norm
-from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Sides, segment_pairs, sort_examples
 from biasspark.config.attribution_settings import Pairs
@@ -118,30 +117,6 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
         assert leaf.confirmed == (leaf.found and leaf.p_chance_adjusted < 0.05)
     inner = [node for node in segments if not node.is_leaf]
     assert all(node.p_adjusted is node.p_chance_adjusted is node.found is node.confirmed is None for node in inner)
-
-
-def test_tree_is_that_of_scikit_learn() -> None:
-    """On intervals without NULL, on all pairs written out; it knows no least rows of a side."""
-    numeric = tuple(Feature(name, name, True, tuple(map(float, range(7))), False) for name in ("x", "y"))
-    samples = draw_samples(5, 60, 70, numeric)
-    labels = write_out_pairs(samples.train)
-    negatives, positives = samples.train
-    pairs = np.concatenate(
-        [
-            np.tile(negatives.bins.T, (len(positives.scores), 1)),
-            np.repeat(positives.bins.T, len(negatives.scores), axis=0),
-        ],
-        axis=1,
-    )
-    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=300, random_state=0).fit(pairs, labels.ravel())
-    predicted = np.full(labels.shape, np.nan)
-    segments = list_nodes(samples, (numeric, numeric), Pairs(max_depth=3, min_leaf=300, min_side=1))
-    for segment in segments:
-        if segment.is_leaf:
-            of_negatives, of_positives = select_rows(segment.conditions, samples.train)
-            predicted[np.ix_(of_positives, of_negatives)] = segment.mean_train
-    assert tree.get_n_leaves() == sum(segment.is_leaf for segment in segments) > 4
-    assert predicted.ravel() == pytest.approx(tree.predict(pairs), rel=0, abs=1e-12)
 
 
 # ---- what it promises besides

@@ -1,4 +1,4 @@
-"""Trees, of samples and over row blocks, against a grower that loops over rows, scikit-learn and SciPy."""
+"""Trees, of samples and over row blocks, against a grower that loops over rows, and SciPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.tree import DecisionTreeRegressor
 
 from biasspark.attribution.block_sums import Target, sum_blocks
 from biasspark.attribution.trees import Tree, grow_tree, scale_tree_value
@@ -119,22 +118,6 @@ def test_trees_of_samples_are_those_of_loops(
     assert rows_of_nodes(tree, sample) == nodes
     for node in tree:
         assert (node.split is None) == (2 * node.node_id not in nodes)
-
-
-def test_the_first_split_explains_as_much_as_scikit_learns() -> None:
-    rng = np.random.default_rng(4)
-    bins = rng.integers(1, [9, 30, 4], (600, 3))
-    values, honest = rng.integers(0, 50, 600) + 9 * (bins[:, 1] > 17), np.arange(600) >= 300
-    features = [make_feature(True, n_values, nullable=False) for n_values in (8, 29, 3)]
-    tree = grow_sample(Sample(bins, values, honest), features, TreeSettings(max_depth=1, min_leaf=30))
-    theirs = DecisionTreeRegressor(max_depth=1, min_samples_leaf=30).fit(bins[:300], values[:300])
-    split = tree[0].split
-    assert split is not None
-    left = np.isin(bins[:300, split.feature], list(split.left))
-    square_sums = [float(side.var() * len(side)) for side in (values[:300][left], values[:300][~left])]
-    their_sums = [theirs.tree_.impurity[child] * theirs.tree_.n_node_samples[child] for child in (1, 2)]
-    assert sum(square_sums) == pytest.approx(sum(their_sums), rel=1e-12)
-    assert sorted(theirs.tree_.n_node_samples[1:]) == sorted([left.sum(), (~left).sum()])
 
 
 @pytest.fixture(scope="module")
