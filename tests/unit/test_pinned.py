@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.config import MinimumCellRows, PinnedSkew, Privacy
-from biasspark.metrics.pinned import PINNED_TERMS, mean_and_sd, pinned_aucs, pinned_skew
+from biasspark.metrics.pinned import mean_and_sd, pinned_aucs, pinned_skew
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.ranking.kernels.pinned_trials import KeptRows
@@ -24,7 +24,6 @@ from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, ordered_doubled, 
 
 SUITE = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SAMPLED = {"trials", "sampled_mean", "sampled_sd"}
-few = settings(max_examples=40)
 
 
 def pinned_rows(measured: EdgeCases, include_subgroup: bool = True, **sampled: Any) -> list[dict[str, Any]]:
@@ -49,6 +48,7 @@ def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> No
     ]
     rows = pinned_rows(measured, include_subgroup)
     assert_rows(rows, expected, PINNED_AUC, SAMPLED)
+    assert unannotated == "exclude" or all(row["known_auc"] == row["overall_auc"] for row in rows)  # bit by bit
     assert {"nobody", "big"} <= {row["identity"] for row in rows if row["pinned_auc"] is None}
     assert {(row["trials"], row["sampled_mean"], row["sampled_sd"]) for row in rows} == {(0, None, None)}
 
@@ -61,43 +61,6 @@ def test_trials_are_shown_where_there_is_a_value() -> None:
     for row, index in zip(rows, indices, strict=True):
         shown = None if row["pinned_auc"] is None else index / 1000
         assert (row["trials"], row["sampled_mean"], row["sampled_sd"]) == (7, shown, shown)
-
-
-SCORES = st.integers(-2, 2).map(lambda level: level / 2)
-ROWS = st.lists(st.tuples(SCORES, st.booleans(), st.sampled_from([0.0, 1.0, math.nan])), min_size=1, max_size=40)
-
-
-@few
-@given(ROWS, st.booleans())
-def test_pinned_auc_is_a_mean_of_its_terms(rows: list[Any], include: bool) -> None:
-    score, label, inside = zip(*rows, strict=True)
-    (row,) = pinned_aucs(u_statistics(count_corpus(score, label, {"i": inside})), include).to_pylist()
-    weights = [row[name.replace("_auc", "_weight")] for name in PINNED_TERMS]
-    assert (row["pinned_auc"] is None) == (row["reason"] is not None) == (weights == [None] * 4)
-    if row["pinned_auc"] is not None:
-        terms = [row[name] for name, weight in zip(PINNED_TERMS, weights, strict=True) if weight]
-        assert min(weights) >= 0
-        assert sum(weights) == pytest.approx(1.0, abs=1e-12)
-        assert min(terms) - 1e-12 <= row["pinned_auc"] <= max(terms) + 1e-12
-
-
-@few
-@given(
-    st.lists(st.tuples(SCORES, st.booleans()), min_size=1, max_size=12),
-    st.integers(1, 3),
-    st.integers(1, 3),
-    st.booleans(),
-)
-def test_pinned_auc_is_the_auc_where_subgroup_and_background_are_alike(
-    rows: list[tuple[float, bool]], n_inside: int, n_outside: int, include: bool
-) -> None:
-    score, label = map(np.array, zip(*rows * (n_inside + n_outside), strict=True))
-    inside = np.repeat([1.0, 0.0], [len(rows) * n_inside, len(rows) * n_outside])
-    (row,) = pinned_aucs(u_statistics(count_corpus(score, label, {"alike": inside})), include).to_pylist()
-    auc = auc_by_pairs(score[~label], score[label])
-    expected = None if math.isnan(auc) else pytest.approx(auc, abs=1e-12)
-    assert [row["pinned_auc"], row["overall_auc"]] == [expected, expected]
-    assert row["known_auc"] == row["overall_auc"]
 
 
 # ---- the prevalence experiment
