@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,12 +35,6 @@ def delong_variance(low: ArrayLike, high: ArrayLike) -> float:
     return float(
         np.var(pairs.mean(axis=1), ddof=1) / pairs.shape[0] + np.var(pairs.mean(axis=0), ddof=1) / pairs.shape[1]
     )
-
-
-def power_mean(values: Sequence[float], p: float = -5) -> float:
-    if not values:
-        return math.nan
-    return 0.0 if 0 in values else float(np.mean(np.asarray(values) ** p) ** (1 / p))
 
 
 def weighted_auc(score: ArrayLike, label: ArrayLike, weight: ArrayLike) -> float:
