@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from subprocess import CompletedProcess
 
-import pytest
-
-from scripts.dev.fault_report import HEAD, PAGE, format_table, main, read_docstrings, read_results
+from scripts.dev.fault_report import HEAD, PAGE, format_table, read_docstrings, read_results
 
 FIRST = """<testsuites><testsuite>
 <testcase classname="a" name="test_one_dies[x]"/>
@@ -37,26 +34,6 @@ def test_a_line_for_each_test(tmp_path: Path) -> None:
     wanted = HEAD + first.format("1 survived, 1 NOT survived") + others
     assert format_table(read_results(files[:1]), DESCRIBED) == wanted
     assert format_table(read_results(files), DESCRIBED) == HEAD + first.format("survived") + others
-
-
-def test_a_docstring_without_an_effect_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text('def test_b():\n    """Nothing."""\n')
-    with pytest.raises(SystemExit, match="test_b"):
-        read_docstrings(tmp_path)
-
-
-def test_tests_that_did_not_run_to_the_end_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, results = tmp_path / "page.md", tmp_path / "faults.xml"
-    monkeypatch.setattr("scripts.dev.fault_report.PAGE", page)
-    monkeypatch.setattr("scripts.dev.fault_report.RESULTS", results)
-    monkeypatch.setattr("sys.argv", ["fault_report"])
-    monkeypatch.setattr("subprocess.run", lambda command, **_: CompletedProcess(command, 2))
-    page.write_text("<!-- faults -->")
-    results.write_text(FIRST)  # of an earlier run
-    with pytest.raises(SystemExit, match="exit code 2"):
-        main()
-    assert page.read_text() == "<!-- faults -->"
-    assert not results.exists()
 
 
 def test_each_line_of_the_page_is_of_a_test() -> None:

@@ -22,7 +22,7 @@ from biasspark.config.configuration import ENGINES
 from biasspark.config.identities import UNANNOTATED
 from biasspark.errors import ConfigError, Fault, InputError
 from biasspark.report.page import Document
-from tests.harness.broken_configurations import ASKED, CALLS, keywords_of
+from tests.harness.broken_configurations import ASKED
 from tests.harness.least_configuration import raised_faults
 
 OF_NO_CORPUS = {"side_by_side", "local", "metric_table", "night_report"}
@@ -155,16 +155,6 @@ def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
 
 
 # ---- faults
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_message_names_a_keyword_and_no_table_of_a_file(name: str) -> None:
-    function, changes = CALLS[name]
-    with pytest.raises(ConfigError) as caught:
-        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, changes))
-    for message in caught.value.messages:
-        assert re.split(r"\W", message)[0] in {*parameters_of(function), *MAIN_KEYS}
-        assert not re.search(r"\[[a-z_.]+\] |the line| a table", message)
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(

@@ -12,7 +12,7 @@ from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettin
 from biasspark.metrics.intervals import MIN_FOR_LOGIT
 from scripts.simulations import attribution_of_nothing as nothing
 from scripts.simulations.interval_coverage import CHOSEN
-from scripts.simulations.kept_results import RESULTS, parse_options, read_results
+from scripts.simulations.kept_results import RESULTS, read_results
 from tests.harness.submitting import run_python
 
 
@@ -22,11 +22,6 @@ def test_a_quick_simulation_gives_the_saved_file(saved: Path, tmp_path: Path) ->
     done = run_python("-m", f"scripts.simulations.{saved.stem}", "--quick", "--out", tmp_path / "quick.json")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "quick.json").read_text("utf-8") == saved.read_text("utf-8")
-
-
-def test_a_quick_simulation_has_as_many_runs_as_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["simulation", "--quick", "--runs", "5"])
-    assert parse_options(None, "result.json", quick=200).runs == 5
 
 
 # ---- intervals
@@ -141,20 +136,3 @@ def test_the_simulated_rows_are_enough_for_the_default_settings() -> None:
     assert nothing.ROWS * TreeSettings.honest_fraction > 2**TreeSettings.max_depth * TreeSettings.min_leaf
     assert nothing.ROWS * TreeSettings.honest_fraction > SliceSearch.max_bins * SliceSearch.min_rows
     assert Pairs().min_leaf is None
-
-
-@pytest.mark.parametrize("kind", nothing.SEARCHES)
-def test_a_search_tests_much_and_finds_little(kind: str) -> None:
-    found = nothing.simulate(kind, 0.9, 12, [1])
-    assert isinstance(found["tested"], float)
-    assert isinstance(found["found"], float)
-    assert found["tested"] > 4
-    assert found["found"] <= 3 / 12
-
-
-def test_attributions_add_up_to_the_auc() -> None:
-    alone, compared = (
-        nothing.draw_rows(np.random.default_rng(2), aucs).values * 2.0**-30 for aucs in ([0.9], [0.9, 0.95])
-    )
-    assert alone.mean() == pytest.approx(0.45, abs=0.01)
-    assert compared.mean() == pytest.approx(-0.025, abs=0.01)
