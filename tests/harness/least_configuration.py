@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,11 @@ def changed(**tables: Any) -> dict[str, Any]:
 
 
 def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
-    """Return the gate of the least configuration with these rules and tables."""
-    gate = parse_config(changed(gate={"rule": list(rules)}, **tables), Path()).gate
-    assert gate is not None
-    return gate
+    """Return the gate of the least configuration with these rules and tables, which reads back from the ledger."""
+    config = parse_config(changed(gate={"rule": list(rules)}, **tables), Path())
+    assert parse_config(json.loads(config.json), Path()) == config
+    assert config.gate is not None
+    return config.gate
 
 
 def raised_fault(error: type[BiasSparkError], act: Callable[..., object], *arguments: Any, **keywords: Any) -> Fault:

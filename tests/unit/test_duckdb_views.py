@@ -1,4 +1,4 @@
-"""The DuckDB views of all tables: windows, older versions, acceptances. No JVM is started."""
+"""The DuckDB views of all tables, of windows and of older versions. No JVM is started."""
 
 from __future__ import annotations
 
@@ -72,14 +72,3 @@ def test_only_tables_of_windows_group_by_their_first_run() -> None:
     _, *views = spark_views("/w", [SUMMARY, MODEL_SUMMARY, BIAS_RUNS]).split("VIEW latest_")
     groups = [[line.strip() for line in view.splitlines() if "GROUP BY" in line][-1] for view in views]
     assert groups == ["GROUP BY run_date, corpus, window_start", *["GROUP BY run_date, corpus"] * 2]
-
-
-def test_the_accepted_run_is_shown(tmp_path: Path) -> None:
-    for second, run_id in enumerate(("r1", "r2", "r3")):
-        write(tmp_path, MODEL_SUMMARY, run_id, model="m", slice="all", auc=second / 10)
-        ledger = {"job": "bias_metrics", "status": "published", "published_at": at(second)}
-        write(tmp_path, BIAS_RUNS, run_id, **ledger)
-    acceptance = {"job": "accept_run", "status": "accepted", "published_at": at(9)}
-    write(tmp_path, BIAS_RUNS, "a1", **acceptance, accepts_run_id="r2")
-    query = "SELECT run_id FROM latest_accepted_model_summary"
-    assert ask(tmp_path, [MODEL_SUMMARY, BIAS_RUNS], query) == [("r2",)]

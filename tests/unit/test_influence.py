@@ -37,15 +37,6 @@ def test_sum_of_squared_influences(seed: int, levels: int, labels_inside: tuple[
     assert (result > 1e-6) == (levels > 1)
 
 
-def test_undefined_without_a_label_or_with_fewer_than_two_rows() -> None:
-    some = [Example(1.0, True), Example(2.0, True), Example(0.0, False), Example(3.0, False)]
-    assert vary(some, [True, True, True, False]) is not None
-    assert vary(some[:2], [True, True]) is None
-    assert vary(some[2:], [True, False]) is None
-    assert vary(some, [False] * 4) is None
-    assert vary(some, [True, False, False, False]) is None
-
-
 def test_it_is_how_the_mean_of_a_segment_varies() -> None:
     """Over 2,000 corpora the mean's own variance; that of rows taken as independent is less than half of it."""
     rng = np.random.default_rng(5)

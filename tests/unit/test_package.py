@@ -91,16 +91,3 @@ def test_the_archive_has_every_dependency_but_spark() -> None:
     names = [requirement.partition(">=")[0] for requirement in declared]
     assert f"        {' '.join(names)} >" in (PACKAGE.parent / "scripts" / "package").read_text("utf-8")
     assert "pyspark" not in list_dependencies(names)
-
-
-def test_wheel_holds_what_the_zip_holds(archive: Path, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(PACKAGE, project / "biasspark", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "LICENSE"):
-        shutil.copy(PACKAGE.parent / name, project)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(project)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob(f"biasspark-{biasspark.__version__}-*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("biasspark/")}
-    zipped = {name for name in zipfile.ZipFile(archive).namelist() if name.startswith("biasspark/")}
-    assert held == zipped

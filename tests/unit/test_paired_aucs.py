@@ -15,6 +15,7 @@ from biasspark.comparison.differences import (
     noninferiority_test,
 )
 from biasspark.ranking.kernels.paired_products import Products
+from tests.oracle.differences import combined_variance
 from tests.oracle.suite import auc_by_pairs, delong_variance, ordered_doubled
 
 Array = np.ndarray
@@ -39,23 +40,13 @@ def by_delong(low: Array, high: Array) -> PairedMetric:
     return delong_aucs(place(-low, -high), place(high, low))
 
 
-def variance_of_combination(low: Array, high: Array, sign: int) -> float:
-    """Variance of AUC + sign·AUC of the baseline, by the sample covariances of placements."""
-    pairs = [ordered_doubled(a, b) / 2 for a, b in zip(low, high, strict=True)]
-    total = 0.0
-    for axis in (0, 1):
-        of_rows = np.cov([one.mean(axis=axis) for one in pairs])
-        total += (of_rows[0, 0] + of_rows[1, 1] + 2 * sign * of_rows[0, 1]) / pairs[0].shape[1 - axis]
-    return total
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_delong_is_that_of_the_placements(seed: int) -> None:
     low, high = draw(seed)
     found = by_delong(low, high)
     expected = [auc_by_pairs(*cells) for cells in zip(low, high, strict=True)]
     expected += [delong_variance(*cells) for cells in zip(low, high, strict=True)]
-    expected += [variance_of_combination(low, high, sign) for sign in (-1, 1)]
+    expected += [combined_variance((low[0], low[1]), (high[0], high[1]), sign) for sign in (-1, 1)]
     assert found[:2] == (12, 9)
     assert list(found[2:8]) == pytest.approx(expected, abs=1e-12)
 

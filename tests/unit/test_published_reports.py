@@ -37,11 +37,6 @@ def test_a_relative_folder_is_looked_up_as_the_output_is(tmp_path: Path) -> None
         assert report_folder(config) == str(above / "reports")
 
 
-def test_a_catalog_needs_a_folder() -> None:
-    with pytest.raises(ConfigError, match=r"--publish: .*\"lake.bias\".*\[report\] path"):
-        report_folder(parse_config(changed(output=CATALOG), Path()))
-
-
 def test_reports_are_no_rows_of_the_corpus() -> None:
     (fault,) = faults_of(
         changed(corpus={"path": "s3a://k:hunter2@lake/civil"}, report={"path": "s3a://k:hunter2@lake/civil/r"})

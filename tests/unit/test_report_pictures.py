@@ -9,7 +9,6 @@ from itertools import product
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -29,7 +28,7 @@ from biasspark.report.charts import choose_curves, draw_intervals, draw_pinned, 
 from biasspark.report.metric_tables import list_pinned, list_rates, share_interval
 from biasspark.report.page import write_page
 from biasspark.report.report_data import ReportData, choose_thresholds, merge_bins
-from biasspark.report.score_panels import PanelKey, Scale, draw_cell, read_histograms, sum_bins, trace_rates
+from biasspark.report.score_panels import Scale, draw_cell, read_histograms, sum_bins
 from tests.fixtures.made_up_report import (
     EMPTY,
     MODELS,
@@ -125,21 +124,6 @@ def test_without_a_value_of_pinned_auc_there_is_no_picture() -> None:
     assert "Pinned AUC by identity" in page
     assert "Pinned AUC of every identity" not in page
     assert ">None<" not in page
-
-
-def test_histograms_become_outlines_and_curves(report: ReportData) -> None:
-    scales, histograms = read_histograms(report.rows("score_histograms"))
-    assert scales[MODELS[0]].n_bins == 20
-    cells = histograms[PanelKey("all", "gay", MODELS[0])]
-    assert {cell: sum(counts) for cell, counts in cells.items()}["background_negative"] == 120
-    curve = trace_rates(cells, "negative")
-    assert curve is not None
-    across, up = map(np.asarray, curve)
-    assert (across[0], up[0], across[-1], up[-1]) == (0, 0, 1, 1)
-    area = np.diff(across) @ (up[1:] + up[:-1]) / 2
-    (row,) = report.rows("bias_metrics", slice="all", identity="gay", model=MODELS[0])
-    assert area - 0.5 == pytest.approx(row[SIGNED], abs=0.02)
-    assert trace_rates(histograms[PanelKey("all", EMPTY, MODELS[0])], "positive") is None
 
 
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain, combinations, product
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, norm, ttest_ind
 
 from biasspark.attribution import slice_kernel
 from biasspark.attribution.block_sums import Target, sum_blocks
@@ -211,34 +209,20 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
 # ---- what slices show
 
 
-def test_evidence_is_that_of_scipy() -> None:
+def test_slices_have_ranks_sizes_means_scores_and_loss_shares() -> None:
     sample = draw_sample(6, 800, FIVE, [(PLANTED[0], 0.1)])
     found: list[Any] = find_slices(sample, FIVE, SliceSearch(min_rows=20))
     assert [own.rank for own in found] == list(range(1, 11))
     values, honest = sample.values * UNIT, sample.honest
-    p_values, p_chances = [], []
     for own in found:
         rows = sample.inside(own.condition)
-        train, estimate, others = values[rows & ~honest], values[rows & honest], values[~rows & honest]
+        train, estimate = values[rows & ~honest], values[rows & honest]
         assert (own.n_train, own.n_honest) == (len(train), len(estimate))
         assert own.mean_train == pytest.approx(train.mean(), rel=1e-12)
         assert own.mean_honest == pytest.approx(estimate.mean(), rel=1e-12)
         assert own.score == pytest.approx(len(train) * (values[~honest].mean() - train.mean()), rel=1e-9)
         assert own.loss_share == pytest.approx(rows.mean(), rel=1e-12)
-        assert own.p_train_honest == pytest.approx(ttest_ind(train, estimate, equal_var=False).pvalue, rel=1e-9)
-        assert own.false_discovery == (own.p_train_honest < 0.05)
-        p_values.append(ttest_ind(estimate, others, equal_var=False).pvalue)
-        assert own.p_value == pytest.approx(p_values[-1], rel=1e-9)
-        spread = values[honest].std(ddof=1) * math.sqrt(1 / len(estimate) - 1 / honest.sum())
-        p_chances.append(2 * norm.sf(abs(estimate.mean() - values[honest].mean()) / spread))
-        assert own.p_chance == pytest.approx(p_chances[-1], rel=1e-9)
-    adjusted, chances = map(false_discovery_control, (p_values, p_chances))
-    assert [own.p_adjusted for own in found] == pytest.approx(list(adjusted), rel=1e-9)
-    assert [own.p_chance_adjusted for own in found] == pytest.approx(list(chances), rel=1e-9)
-    for own in found:
-        assert own.found == (own.p_adjusted < 0.05 and not own.false_discovery)
-        assert own.confirmed == (own.found and own.p_chance_adjusted < 0.05)
-    assert found[0].found
+    assert found[0].confirmed
     assert found[0].condition == PLANTED[0]
 
 

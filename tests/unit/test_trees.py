@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -174,6 +175,10 @@ def test_the_tests_of_nodes_are_those_of_scipy(two_samples: list[Sample]) -> Non
             if node.node_id > 1:
                 p_value = stats.ttest_ind(honest, sample.values[~inside & sample.honest], equal_var=False).pvalue
                 assert row.p_value == pytest.approx(p_value, rel=1e-9)
+                everyone = sample.values[sample.honest]
+                spread = everyone.std(ddof=1) * math.sqrt(1 / len(honest) - 1 / len(everyone))
+                p_chance = 2 * stats.norm.sf(abs(honest.mean() - everyone.mean()) / spread)
+                assert row.p_chance == pytest.approx(p_chance, rel=1e-9)
             if row.p_adjusted is None or row.p_chance_adjusted is None:
                 assert node.split
                 assert row.p_adjusted is row.p_chance_adjusted is row.found is row.confirmed is None
