@@ -211,7 +211,7 @@ def draw_curves(
     of the curve where ``suite`` lacks it.
     """
     width, heading = 113.0, _heading_room(models)
-    room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22.5, down=36)
+    room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22, down=36)
     row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
     figure, grid = panels.make_grid(row_heights[:-1], n_columns, width, room, notes)
     for axes in (axes for spacer in grid[2::3] for axes in spacer):
