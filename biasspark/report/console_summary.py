@@ -108,7 +108,9 @@ def show_changes(comparisons: pa.Table) -> str:
         title = show_visibly("{model} significantly {verdict} than {baseline_model}:".format_map(shown[0]))
         more = [f"and {len(shown) - MAX_SHOWN:,} more"] if len(shown) > MAX_SHOWN else []
         parts.append("\n".join([title, format_table(shown[:MAX_SHOWN], _CHANGED), *more]))
-    note = "Differences of AEGs are those of their sizes. All comparisons, also those of background_auc, are counted here "
+    note = (
+        "Differences of AEGs are those of their sizes. All comparisons, also those of background_auc, are counted here "
+    )
     note += f"and in latest_{MODEL_COMPARISONS.name}."
     return "\n\n".join([*parts, _show_verdicts(rows), note])
 

@@ -9,7 +9,6 @@ import io
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -208,7 +207,6 @@ def is_worse(row: Row, name: str, digits: int) -> bool:
 
 LINE_WIDTH = 120
 NAME_WIDTH = 38
-LONGEST_NAME = 200
 MAX_GAP = 3
 _LEAD = "lead"
 WORSE = "!"
@@ -225,7 +223,7 @@ Block = list[str]
 def format_text(comparison: SideBySide, digits: int = 3) -> str:
     """Return a comparison as text: a table per slice with a row per identity, and a legend of the marks.
 
-    If a row exceeds 120 columns in any slice, the gaps are below the AUCs. Long names continue on the next lines.
+    If a row exceeds 120 columns in any slice, the gaps are below the AUCs. Long names are cut.
     """
     first, second = map(show_visibly, comparison.request.models)
     notes: dict[str, str] = {}
@@ -237,10 +235,7 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
         named = (("bias",),) if any(map(_biases, part.rows)) else ()
         for number, names in enumerate((*groups, *named) if part.rows else ()):
-            heads, rows = _join([block[_LEAD], *(block[name] for name in names)])
-            lines += [*([""] if number else []), *heads]
-            for line, row in zip(rows, part.rows, strict=True):
-                lines += [line, *(f"    {rest}" for rest in _wrap_identity(row)[1:])]
+            lines += [*([""] if number else []), *_join([block[_LEAD], *(block[name] for name in names)])]
         lines.append("")
     shown = [row for part in comparison.slices for row in part.rows]
     has_weak = any(_is_weak(row, name, side) for row in shown for name in SUITE for side in _SIDES)
@@ -260,27 +255,15 @@ def _mark(notes: dict[str, str], text: str) -> str:
 
 def _make_blocks(rows: Sequence[Row], digits: int, notes: dict[str, str]) -> dict[str, Block]:
     """Return the blocks of a slice: the columns before the metrics, each metric, and the bias in words."""
-    names = [f"{WORSE if is_worse(row, WORST_AUC, digits) else ' '} {_wrap_identity(row)[0]}" for row in rows]
+    names = [cut_to_width(show_visibly(row["identity"]), NAME_WIDTH) for row in rows]
+    names = [
+        f"{WORSE if is_worse(row, WORST_AUC, digits) else ' '} {name}" for row, name in zip(rows, names, strict=True)
+    ]
     counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
     lead = (["  identity", *names], ["rows", *counts], ["pos%", *map(_positive_rate, rows)])
     metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
     biases = list(zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True))
     return {_LEAD: _block("", lead, "  ", n_left=1), **metrics, "bias": _block("bias", biases, "  ", n_left=2)}
-
-
-def _wrap_identity(row: Row) -> list[str]:
-    return wrap_name(cut_to_width(show_visibly(row["identity"]), LONGEST_NAME))
-
-
-def wrap_name(name: str) -> list[str]:
-    """Split a name into lines that fit its column, after a space or another separator if there is one."""
-    lines = []
-    while measure_width(name) > NAME_WIDTH:
-        fits = sum(width <= NAME_WIDTH for width in accumulate(map(measure_width, name)))
-        cut = max(name.rfind(mark, 0, fits) for mark in " _&=-/") + 1
-        lines.append(name[: cut or fits])
-        name = name[cut or fits :]
-    return [*lines, name]
 
 
 def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, str]) -> Block:
@@ -325,12 +308,11 @@ def _block(title: str, columns: Sequence[Sequence[str]], between: str, n_left: i
     return [title.center(width), heads, "-" * width, *rows]
 
 
-def _join(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
-    """Put blocks next to each other, at most `MAX_GAP` columns apart; return the lines of the heading and the rows."""
+def _join(blocks: Sequence[Block]) -> list[str]:
+    """Put blocks next to each other, at most `MAX_GAP` columns apart."""
     room = LINE_WIDTH - sum(measure_width(block[0]) for block in blocks)
     gap = max(1, min(MAX_GAP, room // (len(blocks) - 1)))
-    lines = [(" " * gap).join(cells).rstrip() for cells in zip(*blocks, strict=True)]
-    return lines[:3], lines[3:]
+    return [(" " * gap).join(cells).rstrip() for cells in zip(*blocks, strict=True)]
 
 
 # ---- for other programs

@@ -17,7 +17,6 @@ from biasspark.report.cells import format_decimal
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.side_by_side import (
     LINE_WIDTH,
-    NAME_WIDTH,
     Request,
     SideBySide,
     SliceRows,
@@ -25,7 +24,6 @@ from biasspark.report.side_by_side import (
     format_markdown,
     format_text,
     side_by_side,
-    wrap_name,
 )
 from biasspark.report.text_formats import escape_markdown
 from biasspark.text import measure_width
@@ -179,14 +177,6 @@ class TestText:
         assert r"a\x1b[2J\nb\u202e " in shown
         assert shown.isascii()
 
-    def test_names_that_do_not_fit_go_on_below(self) -> None:
-        pair = "homosexual_gay_or_lesbian & intellectual_or_learning_disability"
-        lines = format_text(compare(make_row(pair), make_row("x" * 90))).splitlines()
-        assert [line[2:40].rstrip() for line in lines[7:12]] == [
-            *("homosexual_gay_or_lesbian &", "  intellectual_or_learning_disability"),
-            *("x" * 38, "  " + "x" * 36, "  " + "x" * 14),
-        ]
-
     @given(names=st.lists(st.text(max_size=80), min_size=1, max_size=4), digits=st.sampled_from([2, 3]))
     def test_any_names_stay_within_the_line_and_aligned(self, names: list[str], digits: int) -> None:
         lines = format_text(compare(*map(make_row, names)), digits).splitlines()[4:-3]
@@ -195,12 +185,6 @@ class TestText:
         ends = {measure_width(line) for line in lines if line.endswith("!") and ".03" not in line}
         assert len(ends) <= 1
         assert sum(" 1,260  50.0 " in line for line in lines) in {len(names), 2 * len(names)}
-
-    @given(name=st.text(max_size=200))
-    def test_a_wrapped_name_is_whole(self, name: str) -> None:
-        lines = wrap_name(name)
-        assert "".join(lines) == name
-        assert max(map(measure_width, lines)) <= NAME_WIDTH
 
 
 class TestMarkdown:
