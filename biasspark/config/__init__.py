@@ -39,4 +39,4 @@ from biasspark.config.optional_metrics import (
     Thresholds,
     divide,
 )
-from biasspark.config.toml_file import unusable_path
+from biasspark.config.toml_file import unusable_path, write_toml

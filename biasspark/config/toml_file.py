@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import glob
+import json
 import os
 import posixpath
 import re
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from biasspark.errors import ABSENT, ConfigError, Fault
-from biasspark.text import quote, show_key, show_visibly
+from biasspark.text import BARE_KEY, quote, show_key, show_visibly
 
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?(.*)", re.DOTALL)
@@ -75,6 +76,25 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct it.") from None
+
+
+def write_toml(table: Mapping[str, Any], path: str = "", header: str = "[{}]") -> str:
+    """Write a table at a path as TOML: its values, and then the tables in it. Empty tables are left out.
+
+    The outermost table, without a path, has no values.
+    """
+    values, tables = [], []
+    for name, value in table.items():
+        key = name if BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+        inner = f"{path}.{key}" if path else key
+        if isinstance(value, Mapping):
+            tables.append(write_toml(value, inner))
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            tables += [write_toml(entry, inner, "[[{}]]") for entry in value]
+        else:
+            values.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")  # strings and lists of JSON are TOML
+    whole = ["\n".join([header.format(path), *values])] if values else []
+    return "\n\n".join(filter(None, [*whole, *tables]))
 
 
 def decode_utf8(raw: bytes) -> str:

@@ -18,6 +18,7 @@ from biasspark.errors import ABSENT, Fault, InputError, Words
 from biasspark.session import describe
 from biasspark.text import format_count
 
+TYPES_PASS = "read the types of the columns"
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
 _TYPES: tuple[tuple[str, DataType, str], ...] = (
     ("BIGINT", LongType(), _WHOLE),

@@ -16,6 +16,7 @@ from biasspark.corpus.values import at_least, boolean, cast_like, column, first_
 DUPLICATE = "_biasspark_duplicate"
 """BOOLEAN column that marks rows with a repeated id, if the configuration rejects them."""
 
+REJECTS_PASS = "write the rejected rows, if there are any"
 _N_PARTS = 64
 """Partitions in which the rejected rows of a reason are limited before they are brought together."""
 

@@ -33,6 +33,7 @@ from biasspark.expressions.sql import quote_name
 from biasspark.session import analyze, describe, expression, is_embedded, kept
 from biasspark.session.spark_errors import plain_path, translate_spark_errors
 
+IDS_PASS = "find repeated ids (shuffles the ids)"
 # RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
 _CSV_DEFAULTS = {"header": "true", "escape": '"', "multiLine": "true", "enforceSchema": "false"}
 

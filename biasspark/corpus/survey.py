@@ -20,6 +20,7 @@ from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.session import is_embedded
 from biasspark.text import format_count, format_share, show_value
 
+SURVEY_PASS = "survey"
 MAX_VALUES = 10_000
 """A column with more distinct values is refused for identities and templates; it is probably an id or free text."""
 

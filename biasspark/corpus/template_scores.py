@@ -12,6 +12,7 @@ from biasspark.corpus.encode import encode_examples
 from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.values import category
 
+TEMPLATES_PASS = "average scores by template (shuffles one row per template and identity)"
 _TEMPLATE = "template"
 _SCALE = "scale"
 _LARGE, _OF_LARGE = 2.0**450, 2.0**-600

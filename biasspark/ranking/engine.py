@@ -29,6 +29,7 @@ from biasspark.ranking.memberships import find_unseen
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 
+RANKING_PASS = "rank every score (shuffles 8 bytes per score and 24 per row of an identity)"
 CORPUS = -1
 """Stands in place of a model for counts of the whole corpus."""
 ROW_COUNTS, LABEL_COUNTS = 0, 1

@@ -21,6 +21,7 @@ from biasspark.ranking.value_counts import MAX_CATEGORIES, ValueCounts, count_va
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
 
+VALUES_PASS = "survey the features and groupings"
 MAX_GROUPS = 200
 """The number of most frequent values with a group each; all other values share one group."""
 

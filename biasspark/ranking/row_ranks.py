@@ -27,6 +27,7 @@ from biasspark.ranking.range_job import cut_examples, gather_ranges, read_ranges
 from biasspark.ranking.row_blocks import refuse_large_range
 from biasspark.ranking.task_rows import Batches, Kind, Part, Parts, TaskRows, list_offsets
 
+EXAMPLES_PASS = "list the examples (shuffles 9 bytes per score and the id)"
 _ROWS_A_BATCH = 1 << 17
 _CODE = "code"
 """The model, the slice and the label of a row as one number: 2·(model·slices + slice) + label."""

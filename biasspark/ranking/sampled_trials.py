@@ -37,6 +37,8 @@ from biasspark.ranking.kernels.subsets import Subset, stable_number
 from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
 from biasspark.ranking.task_rows import Key, Kind, Parts, read_blocks, sort_with_offsets
 
+TRIALS_PASS = "sample pinned AUC (shuffles one sorted block per range)"
+SKEW_PASS = "drop rows (shuffles one sorted block per range)"
 _TRIALS_A_CHUNK = 1 << 13
 """Trials in one binary value, of 24 bytes each, over several identities: the values of all ranges fit one worker."""
 

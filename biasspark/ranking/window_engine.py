@@ -24,6 +24,7 @@ from biasspark.ranking.kernels.pair_sums import PairSums
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts
 
+WINDOWS_PASS = "rank every score, 4 scans or more (shuffles rows x identities: the slow engine without Python)"
 _GROUP = (MODEL, SLICE, IDENTITY)
 _RANGE = "score_range"
 _SUMS = ("two_u", "low_squares", "high_squares")

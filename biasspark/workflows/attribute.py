@@ -49,10 +49,10 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.ranking.described_rows import RowDescription
-from biasspark.ranking.feature_columns import SurveyedValues, row_columns, survey_values
+from biasspark.ranking.feature_columns import VALUES_PASS, SurveyedValues, row_columns, survey_values
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
-from biasspark.ranking.row_ranks import rank_rows
+from biasspark.ranking.row_ranks import EXAMPLES_PASS, rank_rows
 from biasspark.report.console_summary import show_lost
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, kept, refuse_too_many, run_side_by_side
 from biasspark.session.spark_errors import translate_corpus_errors
@@ -63,6 +63,7 @@ from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, rows_only, warn_of_rows
 
 JOB = schemas.LOSS_BY_SEGMENT.job
+RANKING_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 100 per row of two compared models)"
 
 
 def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -429,30 +430,13 @@ def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *p
 def plan_attribution(config: Config) -> Plan:
     """Plan the attribution."""
     attribution = _require_attribution(config)
-    passes = ["survey the features and groupings"] if attribution.searches or attribution.groupings else []
-    compared = ", and about 100 for each row of two models that are compared" if attribution.compare else ""
-    passes.append(f"rank every row (shuffles {20 if attribution.pairs else 12} bytes per score{compared})")
-    passes += ["list the examples (shuffles 9 bytes per score and the id)"] if attribution.write_examples else []
-    pairs = attribution.pairs_of.items()
-    parts = {
-        "features": ", ".join(attribution.features) or "none",
-        "searched": ", ".join(_list_searches(attribution)) or "nothing",
-        "crosses": ", ".join(f"{name}: {text}" for name, text in attribution.groupings.items()) or "none",
-        "pairs": ", ".join(f"{name}: {pair.negatives} against {pair.positives}" for name, pair in pairs) or "none",
-        "segments": ", ".join(f"{name}: {text}" for name, text in attribution.segments.items()) or "none",
+    passes: dict[str, object] = {
+        VALUES_PASS: attribution.searches or attribution.groupings,
+        RANKING_PASS: True,
+        EXAMPLES_PASS: attribution.write_examples,
     }
-    return Plan(parts, passes, configured_tables(attribution), unsearched_warnings(attribution))
-
-
-def _list_searches(attribution: Attribution) -> Iterator[str]:
-    if attribution.grows_trees:
-        yield f"trees of {', '.join(attribution.targets)}, depth {attribution.split.max_depth}"
-    for new, old in attribution.compare:
-        yield f"{new} against {old}"
-    if attribution.slice_search:
-        yield f"the {attribution.slice_search.most} worst slices"
-    if attribution.pairs:
-        yield f"pairs of {attribution.pairs.positives:,} positives and {attribution.pairs.negatives:,} negatives"
+    warnings = unsearched_warnings(attribution)
+    return Plan([name for name, part in passes.items() if part], configured_tables(attribution), warnings)
 
 
 def _attributed_only(config: Config) -> Measures:

@@ -47,8 +47,9 @@ from biasspark.ranking.paired_placements import sum_paired_placements
 from biasspark.report.console_summary import show_changes
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS
 from biasspark.text import format_count
-from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, describe_identities, plan_or_run, require
+from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
 from biasspark.workflows.corpus_steps import (
+    ROWS_PASS,
     Measurement,
     SurveyedCorpus,
     check_counts,
@@ -69,6 +70,9 @@ ROWS_A_RANGE = 1 << 17
 
 IDENTITIES_AT_ONCE = 32
 """The most identities that are ranked in one pass."""
+
+DELONG_PASS = "compare, once for every 32 identities (shuffles 8 bytes per score, then 8 per score and identity)"
+JACKKNIFE_PASS = "compare (shuffles both scores of each row)"
 
 
 def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -285,23 +289,10 @@ def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
 def plan_comparison(config: Config) -> Plan:
     """Plan a comparison."""
     settings = _require_compare(config)
-    method = "paired DeLong"
-    cost = f"once for every {IDENTITIES_AT_ONCE} identities, shuffles 8 bytes per score, then 8 per score and identity"
-    if settings.method == JACKKNIFE:
-        ids = f"{config.corpus.id}, whole clusters of {settings.cluster}" if settings.cluster else str(config.corpus.id)
-        method = f"jackknife, {settings.groups or JACKKNIFE_GROUPS:,} groups by {ids}"
-        cost = "shuffles both scores of each row"
-    rules = config.gate.comparison_rules if config.gate else ()
-    parts = {
-        "identities": describe_identities(config.identities),
-        "compared": f"{', '.join(settings.models)} with {settings.baseline}",
-        "method": method,
-        "gate": ", ".join(rule.name for rule in rules) or "none",
-    }
-    passes = ["count the rows"]
-    passes += [f"compare {model} ({cost})" for model in settings.models]
-    alerts = (COMPARISON_ALERTS,) if rules else ()
-    return Plan(parts, passes, (MODEL_COMPARISONS, *alerts))
+    compare_pass = JACKKNIFE_PASS if settings.method == JACKKNIFE else DELONG_PASS
+    passes = [ROWS_PASS, *(f"{compare_pass}: {model}" for model in settings.models)]
+    alerts = (COMPARISON_ALERTS,) if config.gate and config.gate.comparison_rules else ()
+    return Plan(passes, (MODEL_COMPARISONS, *alerts))
 
 
 def compared_only(measures: Measures) -> Measures:

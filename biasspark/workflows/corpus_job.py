@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
@@ -13,11 +13,12 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark import __version__, cli
-from biasspark.columns import ALL_ROWS, MALFORMED
 from biasspark.command import name_command
-from biasspark.config import FILTER, Config, Corpus, Identities, Measures, load_config
+from biasspark.config import FILTER, Config, Corpus, Measures, load_config, write_toml
+from biasspark.corpus.csv_rows import TYPES_PASS
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.read import count_days, read_corpus
+from biasspark.corpus.read import IDS_PASS, count_days, read_corpus
+from biasspark.corpus.survey import SURVEY_PASS
 from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
 from biasspark.interrupts import raise_earlier_interrupt
 from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
@@ -32,59 +33,24 @@ from biasspark.workflows.judge import Verdict
 
 
 class Plan(NamedTuple):
-    """The plan of a run, for ``--dry-run``: lines by title, scans with what they shuffle, and tables (None for all)."""
+    """The plan of a run, for ``--dry-run``: passes over the surveyed corpus, tables, and warnings before any work."""
 
-    parts: Mapping[str, str]
-    passes: Iterable[str]
-    tables: Iterable[Table] | None = None
-    warnings: Iterable[str] = ()
+    passes: Sequence[str]
+    tables: Sequence[Table]
+    warnings: Sequence[str] = ()
 
 
-def describe_plan(plan: Plan, config: Config, n_columns: int, tables: Iterable[Table], session: str) -> str:
-    """Format a plan as aligned lines: input, computed parts, the session's engine, tables, passes over the corpus."""
-    corpus, label, shown = config.corpus, config.label, config.resolved()  # without passwords in paths
-    run_date = f"{corpus.run_date_column} is the run date" if corpus.run_date_column else ""
-    passes = ["read the types of the columns"] if corpus.is_untyped and config.expressions else []
-    passes += ["survey"]
-    passes += ["find repeated ids (shuffles the ids)"] if corpus.duplicates == "reject" else []
-    rule = "" if label.threshold is None else f" >= {label.threshold}"
-    if label.positive is not None:
-        rule = f" is one of {', '.join(map(repr, label.positive))}"
+def describe_plan(plan: Plan, config: Config, session: str) -> str:
+    """Format a plan: the configuration with its defaults, the session's engine, tables, passes over the corpus."""
+    corpus = config.corpus
+    passes = [TYPES_PASS] if corpus.is_untyped and config.expressions else []
+    passes += [SURVEY_PASS, *([IDS_PASS] if corpus.duplicates == "reject" else []), *plan.passes]
     lines = {
-        "corpus": f"{corpus.name}: {corpus.table or shown['corpus']['path']} ({format_count(n_columns, 'column')})",
-        "rows": " and ".join(filter(None, [corpus.filter, run_date])) or "all",
-        "label": f"{label.column}{rule}",
-        "models": ", ".join(f"{name} = {column}" if name != column else name for name, column in config.models.items())
-        or "none",
-        "slices": ", ".join([ALL_ROWS, *(f"{name}: {predicate}" for name, predicate in config.slices.items())]),
-        **plan.parts,
         "session": session,
-        "tables": f"{', '.join(table.name for table in tables)} in {config.output.catalog or shown['output']['path']}",
-        "passes": f"\n{'':12} ".join([*passes, *plan.passes]),
+        "tables": ", ".join(table.name for table in (*plan.tables, BIAS_RUNS)),
+        "passes": f"\n{'':10}".join(passes),
     }
-    return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
-
-
-def describe_identities(identities: Identities) -> str:
-    """Describe the sources of identities, each with its columns or names."""
-    sources = []
-    if identities.columns:
-        sources.append(f"{format_count(len(identities.columns), 'column')} ({', '.join(identities.columns)})")
-    sources += [f"each value of {name}" for name in identities.categorical]
-    if identities.array:
-        sources.append(f"each value in {identities.array}")
-    if identities.predicates:
-        names = ", ".join(identities.predicates)
-        sources.append(f"{format_count(len(identities.predicates), 'predicate')} ({names})")
-    if identities.terms:
-        words = list(identities.terms.list)
-        n_groups = sum(terms != (name,) for name, terms in identities.terms.list.items())
-        counts = [format_count(len(words) - n_groups, "term")] if n_groups < len(words) else []
-        counts += [f"{format_count(n_groups, 'group')} of terms"] if n_groups else []
-        sources.append(f"{', '.join(counts)} in {identities.terms.column} ({', '.join(words)})")
-    if identities.crossed.pairs:
-        sources.append(f"their pairs with {identities.crossed.min_rows:,} rows or more")
-    return "; ".join(sources)
+    return "\n".join([write_toml(config.resolved()), "", *(f"{name + ':':<9} {text}" for name, text in lines.items())])
 
 
 @dataclass(frozen=True)
@@ -267,20 +233,17 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     date_warnings = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
         cli.write_stderr(f"warning: {show_visibly(warning)}\n")
-    tables = (*tables_of(job.name), BIAS_RUNS)
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     starts_workers = not (plan or is_session_there()) and config.models and config.ranking.engine == "blocks"
     with open_tables(job.name, config, progress) as (spark, store), ExitStack() as stack:
         if starts_workers:
             stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))
-        store.check(spark, tables)
+        store.check(spark, (*tables_of(job.name), BIAS_RUNS))
         if plan:
-            columns = read(spark, run_date=days[0]).drop(MALFORMED).columns
-            written = tables if plan.tables is None else (*plan.tables, BIAS_RUNS)
+            read(spark, run_date=days[0])  # which checks the columns
             session = engine_of(spark)
-            text = describe_plan(plan, config, len(columns), written, session)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
-            return cli.Outcome(summary=summary, table=text)
+            return cli.Outcome(summary=summary, table=describe_plan(plan, config, session))
         count = cache(partial(count_days, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:

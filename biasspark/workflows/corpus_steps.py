@@ -43,6 +43,8 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 
+ROWS_PASS, LABELS_PASS = "count the rows", "count the labels"
+
 
 @dataclass(frozen=True)
 class SurveyedCorpus:

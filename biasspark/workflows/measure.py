@@ -10,18 +10,24 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import DATED_EXAMPLES, Command, Outcome, make_parser
 from biasspark.config import JACKKNIFE_GROUPS, Config
-from biasspark.corpus.eligibility import rejected_rows
+from biasspark.corpus.eligibility import REJECTS_PASS, rejected_rows
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.template_scores import template_scores
+from biasspark.corpus.template_scores import TEMPLATES_PASS, template_scores
 from biasspark.corpus.usable import list_missing_models
+from biasspark.ranking.engine import RANKING_PASS
+from biasspark.ranking.jackknife_replicates import REPLICATES_PASS
+from biasspark.ranking.sampled_trials import TRIALS_PASS
+from biasspark.ranking.window_engine import WINDOWS_PASS
 from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 from biasspark.workflows.compare import leave_out_groups
-from biasspark.workflows.corpus_job import BACKFILL, CorpusJob, Plan, RunContext, describe_identities, plan_or_run
+from biasspark.workflows.corpus_job import BACKFILL, CorpusJob, Plan, RunContext, plan_or_run
 from biasspark.workflows.corpus_steps import (
+    LABELS_PASS,
+    ROWS_PASS,
     Measurement,
     SurveyedCorpus,
     balance_labels,
@@ -103,29 +109,17 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
 
 def plan_measurement(config: Config) -> Plan:
     """Plan a measurement."""
-    gate, pinned = config.gate, config.pinned_auc
-    optional = ", ".join(_list_optional_metrics(config))
-    parts = {"identities": describe_identities(config.identities), "optional": optional or "nothing"}
     if not config.models:
-        passes = ["count the rows", "count the labels"]
-        return Plan(parts, passes, (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
-    passes = ["rank every score (shuffles 8 bytes per score and 24 per row of an identity)"]
-    if config.ranking.engine == "windows":
-        slow = "rows x identities: this is the slow engine without Python"
-        passes = [f"rank every score, 4 scans or more (shuffles {slow})"]
-    passes += ["sample pinned AUC (shuffles one sorted block per range)"] if pinned and pinned.trials else []
-    if config.templates:
-        passes.append("average scores by template (shuffles one row per template and identity)")
-    if gate and gate.paired:
-        passes.append("leave out groups of ids (shuffles 9 bytes per score and 24 per row of an identity)")
-    passes.append("write the rejected rows, if there are any")
-    parts["suppressed"] = f"groups under {config.privacy.min_group_rows:,} rows" if config.privacy else "nothing"
-    run_rules = ", ".join(rule.name for rule in gate.run_rules) if gate else ""
-    comparison_rules = ", ".join(rule.name for rule in gate.comparison_rules) if gate else ""
-    parts["gate"] = run_rules or "none"
-    if comparison_rules:
-        parts["gate"] += f"; judged by biasspark compare: {comparison_rules}"
-    return Plan(parts | {"ranking": config.ranking.engine}, passes, _list_tables(config))
+        return Plan((ROWS_PASS, LABELS_PASS, REJECTS_PASS), (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
+    passes: dict[str, object] = {
+        RANKING_PASS: config.ranking.engine == "blocks",
+        WINDOWS_PASS: config.ranking.engine == "windows",
+        TRIALS_PASS: config.pinned_auc and config.pinned_auc.trials,
+        TEMPLATES_PASS: config.templates,
+        REPLICATES_PASS: config.gate and config.gate.paired,
+        REJECTS_PASS: True,
+    }
+    return Plan([name for name, part in passes.items() if part], _list_tables(config))
 
 
 def _list_tables(config: Config) -> list[Table]:
@@ -144,24 +138,6 @@ def _list_tables(config: Config) -> list[Table]:
         schemas.SCORE_BLOCKS: config.state,
     }
     return [table for table in schemas.tables_of(JOB) if optional.get(table, True)]
-
-
-def _list_optional_metrics(config: Config) -> Iterator[str]:
-    if config.pinned_auc:
-        trials = config.pinned_auc.trials
-        yield "pinned AUC" + (f" with {format_count(trials, 'trial')}" if trials else "")
-    if config.thresholds:
-        at = config.thresholds.at
-        yield f"rates at {', '.join(map(str, at)) if len(at) < 6 else f'{len(at):,} thresholds'}"
-    if config.histograms:
-        yield f"histograms of {format_count(config.histograms.bins, 'bin')}"
-    if config.label_balance:
-        length = config.label_balance.text or config.label_balance.length
-        yield f"label balance{f' by the length of {length}' if length else ''}"
-    if config.templates:
-        yield f"mean scores by {config.templates.column}"
-    if config.state:
-        yield "sorted scores kept for windows of runs"
 
 
 # ---- the command line

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.arrays import Ints
 from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, make_parser, on_date
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
-from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config
+from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config, write_toml
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
 from biasspark.corpus.encode import list_length_bins
@@ -38,7 +38,7 @@ from biasspark.tables.runs import new_run
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
-from biasspark.workflows.corpus_job import RunContext, describe_identities, require
+from biasspark.workflows.corpus_job import RunContext, require
 from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, tabulate_labels
 
 JOB = "mitigation_experiment"
@@ -312,41 +312,6 @@ def judge(
     return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)
 
 
-# ---- the plan
-
-
-def describe_experiment(config: Config, mitigation: Mitigation) -> str:
-    """Format the plan of an experiment, for ``--dry-run``."""
-    shown = config.resolved()
-    files = {key: shown["mitigation"][key] for key in mitigation.files}
-    if mitigation.rows:
-        shares = ", ".join(f"{term} {share:.2%}" for term, share in mitigation.imbalanced.items())
-        corpus = f"{mitigation.rows:,} comments, {len(mitigation.terms)} terms, of which imbalanced: {shares}"
-    else:
-        corpus = f"{config.corpus.table or shown['corpus']['path']}, published as {config.corpus.name}"
-    added = "harmless comments as the plan asks; for the control as many at random" if mitigation.rows else "nothing"
-    if files:
-        added = f"{files.get('debiasing')}; for the control {files.get('random')}"
-    if "pool" in files:
-        added = f"of {files['pool']} as the plan asks; for the control as many at random"
-    test = f"{mitigation.test_rows:,} templated sentences"
-    if mitigation.has_test_set:
-        source = find_test_corpus(config, mitigation)
-        test = f"{source.table or redact(source.path or '')}{f', {source.filter}' if source.filter else ''}"
-    models = ", ".join(f"{name} = {score}" for name, score in config.models.items())
-    compare = config.compare
-    lines = {
-        "corpus": corpus,
-        "identities": describe_identities(config.identities),
-        "added": added,
-        "models": f"{', '.join(config.models)}, trained here" if mitigation.train else models,
-        "test set": test,
-        "compared": f"{', '.join(compare.models)} with {compare.baseline}" if compare else "nothing",
-        "output": f"{shown['output']['path']}, corpora in its folder {FOLDER}",
-    }
-    return "\n".join(f"{name + ':':<12} {text}" for name, text in lines.items())
-
-
 # ---- the command line
 
 EXAMPLES = """\
@@ -378,7 +343,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         store.check(spark, schemas.TABLES.values())
         if arguments.dry_run:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
-            return Outcome(summary=summary, table=describe_experiment(config, mitigation))
+            return Outcome(summary=summary, table=write_toml(config.resolved()))
         folder = f"{config.output.path}/{FOLDER}/{run.partition}"
         preparing = prepare_training(spark, folder, experiment, progress)
         with follow_tasks(spark, progress.advance), preparing as data:

@@ -20,8 +20,8 @@ from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
 from biasspark.metrics.pinned import pinned_skew
 from biasspark.ranking.counts import Counts
-from biasspark.ranking.engine import rank
-from biasspark.ranking.sampled_trials import sum_kept_rows
+from biasspark.ranking.engine import RANKING_PASS, rank
+from biasspark.ranking.sampled_trials import SKEW_PASS, sum_kept_rows
 from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
@@ -43,7 +43,7 @@ def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
         check_identity(surveyed.survey, config.identities, skew.identity)
         progress.stage(f"ranking {surveyed.size_text}")
         measurement = measure(surveyed, config.rejects)
-        progress.stage(f"dropping {describe_drops(skew)}")
+        progress.stage(f"dropping {skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times")
         table = skew_classes(surveyed, measurement)
     counts, shown = measurement.counts.row_counts, partial(show_skew, table)
     return progress.end(context.publish({PINNED_SKEW: table}, counts, measurement.warnings, shown))
@@ -108,22 +108,14 @@ def check_cells(counts: Counts, skew: PinnedSkew) -> None:
         )
 
 
-def plan_experiment(config: Config) -> Plan:
+def plan_experiment(_: Config) -> Plan:
     """Plan the experiment."""
-    drops = "drop rows (shuffles one sorted block per range)"
-    cost = "8 bytes per score and 24 per row of the identity"
-    ranking = f"rank every score, once with and once without the cell (each shuffles {cost})"
-    return Plan({"drops": describe_drops(find_experiment(config))}, [ranking, drops])
+    return Plan((RANKING_PASS, SKEW_PASS, f"without the dropped cell: {RANKING_PASS}"), (PINNED_SKEW,))
 
 
 def find_experiment(measures: Measures) -> PinnedSkew:
     """Return the configuration of the experiment. Raises `ConfigError` if it is missing."""
     return require(measures.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
-
-
-def describe_drops(skew: PinnedSkew) -> str:
-    """Describe the dropped rows."""
-    return f"{skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times"
 
 
 # ---- the command line

@@ -115,7 +115,7 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_a_dry_run_names_the_rules(runs: Runs) -> None:
     assert runs.planned.code == 0
-    assert "shift, auc holds, bpsn holds, floor\n" in runs.planned.out
+    assert all(f'name = "{name}"\n' in runs.planned.out for name in ("shift", "auc holds", "bpsn holds", "floor"))
     assert "bias_alerts" in runs.planned.out
 
 

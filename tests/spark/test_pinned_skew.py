@@ -123,7 +123,7 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
 def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, folder: Path) -> None:
     done = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
     assert done.code == 0, done.err
-    assert "0.25 of background_positive of g, 5 times" in done.out
+    assert "fraction = 0.25\n" in done.out
     assert not (folder / "nowhere").exists()
 
 

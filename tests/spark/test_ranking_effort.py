@@ -107,6 +107,29 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
     assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {
+            "corpus": {"duplicates": "reject"},
+            "pinned_auc": {"trials": 2},
+            "templates": {"column": "day"},
+            "gate": {"paired": True, "rule": [{"name": "drop", "metric": "auc", "max_drop": 0.1}]},
+        },
+    ],
+)
+def test_a_dry_run_lists_every_scan(spark: SparkSession, tmp_path: Path, parts: dict[str, Any]) -> None:
+    """With rejected rows, which are written by a scan."""
+    rows = make_rows()
+    write_parquet(tmp_path / "corpus", rows | {"score": [None, *rows["score"][1:]]})
+    config = write_config(tmp_path, **parts)
+    planned = run_well(config, "--dry-run").out.partition("\npasses:")[2].splitlines()[:-1]
+    with watch(spark, N_ROWS) as effort:
+        run_well(config)
+    assert len(planned) == effort.n_scans
+
+
 # ---- repeated ids that are rejected
 
 JOINED_ROWS = 2_000

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from biasspark.cli import Outcome, Progress, make_parser, run_job
-from biasspark.config import Identities, Terms, parse_config
+from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.corpus_job import BACKFILL, describe_identities, list_dates, list_days, measure_dates
+from biasspark.workflows.corpus_job import BACKFILL, list_dates, list_days, measure_dates
 from tests.harness.least_configuration import changed
 
 CANARY = "canary-3f1c"
@@ -165,19 +165,3 @@ def test_one_run_is_its_own_outcome() -> None:
     with pytest.raises(BiasSparkError, match="gone"):
         measure_dates(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
     assert measure_dates(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
-
-
-GAY, LGBT, TRANS = ("gay", ("gay",)), ("lgbt", ("gay", "lesbian")), ("trans", ("transgender",))
-
-
-@pytest.mark.parametrize(
-    ("terms", "parts"),
-    [
-        ([GAY], ["1 term in text", "(gay)"]),
-        ([LGBT], ["1 group ", "(lgbt)"]),
-        ([LGBT, GAY, TRANS], ["1 term, 2 groups ", "(lgbt, gay, trans)"]),
-    ],
-)
-def test_terms_and_groups_of_terms_are_counted(terms: list[tuple[str, tuple[str, ...]]], parts: list[str]) -> None:
-    text = describe_identities(Identities(terms=Terms(column="text", list=dict(terms))))
-    assert [part for part in parts if part not in text] == []

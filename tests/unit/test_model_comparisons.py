@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from biasspark.comparison.model_comparisons import (
     Scope,
     scope_warnings,
     unclustered_warnings,
 )
-from biasspark.config import Compare, parse_config
-from biasspark.workflows.compare import IDENTITIES_AT_ONCE, plan_comparison
-from tests.harness.least_configuration import changed
+from biasspark.config import Compare
 
 COMPARE = Compare(baseline="old", models=("a", "b", "c"), method="jackknife", groups=50, cluster="author")
 
@@ -42,11 +36,3 @@ def test_rows_without_a_cluster_are_counted() -> None:
     assert "< 1%" in next(unclustered_warnings("author", 3, 100_000))
     assert "> 99%" in next(unclustered_warnings("author", 9_999, 10_000))
     assert not [*unclustered_warnings("author", 0, 100_000), *unclustered_warnings(None, 3, 100_000)]
-
-
-@pytest.mark.parametrize(("method", "is_repeated"), [("delong", True), ("jackknife", False)])
-def test_only_delong_scans_the_rows_for_every_32_identities(method: str, is_repeated: bool) -> None:
-    compare = {"baseline": "old", "method": method}
-    config = changed(corpus={"id": "id"}, models={"old": "old", "new": "new"}, compare=compare)
-    *_, scans = plan_comparison(parse_config(config, Path())).passes
-    assert (str(IDENTITIES_AT_ONCE) in scans) is is_repeated
