@@ -92,11 +92,11 @@ def duplicates_marked(corpus: DataFrame, id_column: str | None, duplicates: str)
         yield corpus.join(repeated, is_repeated, "left").drop("_biasspark_id")
 
 
-def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date | None, int, int]]:
-    """Return the days that a corpus has, in order: each day, its rows, and how many of them the filter chooses.
+def list_row_dates(spark: SparkSession, corpus: Corpus) -> list[date]:
+    """Return the dates of the rows that the filter chooses, in order.
 
-    The day of rows without a date is None. Runs one Spark job when called, a scan of the columns of the run date and of
-    the filter; `type_columns` may run one more. Files are not checked.
+    Runs one Spark job when called, a scan of the columns of the run date and of the filter; `type_columns` may run one
+    more. Files are not checked.
     """
     assert corpus.run_date_column is not None
     if is_embedded(spark):
@@ -105,14 +105,12 @@ def count_days(spark: SparkSession, corpus: Corpus) -> list[tuple[date | None, i
         rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
     if corpus.is_untyped:
         rows = type_columns(rows, corpus, None)
-    is_chosen = expression(rows, corpus.filter) if corpus.filter else F.lit(True)
+    if corpus.filter:
+        rows = rows.where(F.coalesce(expression(rows, corpus.filter), F.lit(False)))
     day = _day(rows, corpus.run_date_column)
-    days = rows.groupBy(F.when(day.between(date(1900, 1, 1), date.max), day).alias("day")).agg(
-        F.count(F.lit(1)).alias("n_rows"), F.count_if(is_chosen).alias("n_chosen")
-    )
+    dates = rows.where(day.between(date(1900, 1, 1), date.max)).select(day.alias("day")).distinct()
     with describe(spark, "list the dates of the corpus"):
-        counts = days.orderBy("day").collect()
-    return [(row["day"], row["n_rows"], row["n_chosen"]) for row in counts]
+        return sorted(row["day"] for row in dates.collect())
 
 
 def _day(rows: DataFrame, name: str) -> Column:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from functools import cache, partial
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,9 +17,9 @@ from biasspark.command import name_command
 from biasspark.config import FILTER, Config, Corpus, Measures, load_config, write_toml
 from biasspark.corpus.csv_rows import TYPES_PASS
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.read import IDS_PASS, count_days, read_corpus
+from biasspark.corpus.read import IDS_PASS, list_row_dates, read_corpus
 from biasspark.corpus.survey import SURVEY_PASS
-from biasspark.errors import ABSENT, GATE_FAILED, ConfigError, Fault, NoRows, Setting, Text
+from biasspark.errors import GATE_FAILED, ConfigError, Fault, NoRows
 from biasspark.interrupts import raise_earlier_interrupt
 from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
 from biasspark.tables.ledger import list_published
@@ -126,46 +126,27 @@ def list_dates(first: date, last: date) -> list[date]:
     return [first + timedelta(days=day) for day in range((last - first).days + 1)]
 
 
-Days: TypeAlias = list[tuple[date | None, int, int]]
-"""The dates in a corpus, None for rows without one: each with its rows, and with those that the filter leaves."""
+def describe_no_rows(corpus: Corpus, run_date: date, list_dates: Callable[[], list[date]]) -> Fault:
+    """Return the fault of a run date without rows. It shows no value but dates.
 
-
-def _describe_no_rows_at_all(corpus: Corpus, *, is_empty: bool) -> Fault:
-    key, source = ("table", corpus.table) if corpus.table else ("path", corpus.path)
-    if is_empty:
-        return Fault(("corpus", key), source, "It has no rows, so there is nothing to measure.", "Name another.")
-    rule: Text = ("It leaves no row of ", Setting(("corpus", key), source), ", so there is nothing to measure.")
-    return Fault(FILTER, corpus.filter, rule, f"Correct it, or check the {key}.")
-
-
-def describe_no_rows(corpus: Corpus, run_date: date, count: Callable[[], Days]) -> Fault:
-    """Return the fault of a run date without rows: in the path, the filter, or the date. It shows no value but dates.
-
-    If a column has the dates of rows, the first, the last and the nearest of those that `count` returns are named.
+    If a column has the dates of rows, the first, the last and the nearest of those that are listed are named.
     """
-    path, value, no_row = ("corpus", "run_date_column"), corpus.run_date_column, f"There is no row of {run_date}."
+    if corpus.run_date_column is None:
+        key, source = ("table", corpus.table) if corpus.table else ("path", corpus.path)
+        path, value = (FILTER, corpus.filter) if corpus.filter else (("corpus", key), source)
+        return Fault(path, value, "It gives no row to measure.", f"Check the {key} and the filter.")
+    rule = f"There is no row of {run_date}."
     try:
-        days = count() if value else []
+        if dates := list_dates():
+            nearest = min(dates, key=lambda day: abs(day - run_date))
+            listed = f"{format_count(len(dates), 'date')}, from {dates[0]} to {dates[-1]}; the nearest is {nearest}"
+            rule += f" There are rows of {listed}."
+        else:
+            rule += " No row has a date. A date that is text is written YYYY-MM-DD."
     except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
-        return Fault(("corpus",), ABSENT, no_row, "Check --run-date and the keys of this table.")
-    if not days:
-        return _describe_no_rows_at_all(corpus, is_empty=value is not None or not corpus.filter)
-    if not any(day for day, _, _ in days):
-        rule = f"{no_row} The column has no date in any row. A date that is text is written YYYY-MM-DD."
-        return Fault(path, value, rule, "Name another column, convert this one in a view, or check the path.")
-    chosen = [day for day, _, n_chosen in days if day and n_chosen]
-    if not chosen:
-        return Fault(FILTER, corpus.filter, f"{no_row} The filter leaves no row of any date.", "Correct it.")
-    nearest = min(chosen, key=lambda day: abs(day - run_date))
-    if len(chosen) == 1:
-        available = f"{nearest} only"
-    else:
-        available = f"{format_count(len(chosen), 'date')}, from {chosen[0]} to {chosen[-1]}; the nearest is {nearest}"
-    if n_of_date := sum(n_rows for day, n_rows, _ in days if day == run_date):
-        rule = f"It leaves none of the {n_of_date:,} rows of {run_date}. There are rows of {available}."
-        return Fault(FILTER, corpus.filter, rule, "Correct it, or name such a date by --run-date.")
-    rule = f"{no_row} There are rows of {available}."
-    return Fault(path, value, rule, "Name such a date by --run-date, or check the path.")
+        pass
+    fix = "Name another date by --run-date, or check the column, the filter and the path."
+    return Fault(("corpus", "run_date_column"), corpus.run_date_column, rule, fix)
 
 
 def parse_run_dates(text: str) -> date | tuple[date, date]:
@@ -244,7 +225,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             session = engine_of(spark)
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             return cli.Outcome(summary=summary, table=describe_plan(plan, config, session))
-        count = cache(partial(count_days, spark, config.corpus))
+        row_dates = cache(partial(list_row_dates, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
             run = new_run(day, config.corpus.name, job.name)  # first: rows that come later than this are not read
@@ -252,7 +233,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             try:
                 return job.run(corpus, RunContext(spark, config, store, run, progress))
             except NoRows:
-                raise NoRows(describe_no_rows(config.corpus, day, count)) from None
+                raise NoRows(describe_no_rows(config.corpus, day, row_dates)) from None
 
         only_missing = vars(arguments).get("only_missing")
         published = list_published(spark, store, job.name, config.corpus.name) if only_missing else ()
