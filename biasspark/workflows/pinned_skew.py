@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
@@ -16,7 +15,6 @@ from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
 from biasspark.corpus.decode import field, single_states
 from biasspark.corpus.survey import check_identity
-from biasspark.corpus.usable import list_missing_models
 from biasspark.errors import Fault, InputError
 from biasspark.metrics.pinned import pinned_skew
 from biasspark.ranking.counts import Counts
@@ -53,7 +51,7 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
     """Return the table ``pinned_skew``. Raises `InputError` if no balance would change."""
     skew, pinned = measurement.measures.pinned_skew, measurement.measures.pinned_auc or PinnedAuc()
     assert skew is not None  # it names the identity
-    check_cells(measurement.counts, skew)
+    check_drops(measurement.counts, skew)
     encoding, boundaries = surveyed.encoding, surveyed.boundaries
     is_member, is_positive = single_states(encoding)[encoding.number[skew.identity]], field("label", 0, encoding) == 1
     side, label = skew.cell.split("_")
@@ -82,30 +80,14 @@ def skew_only(measures: AnyMeasures) -> AnyMeasures:
     )
 
 
-def check_cells(counts: Counts, skew: PinnedSkew) -> None:
-    """Raise `InputError` if a cell of the identity has no row for a model with usable scores, or none to drop."""
-    groups, missing_models = counts.groups, list_missing_models(counts.row_counts)
-    chosen = (groups.identity == skew.identity) & (groups.slice == ALL_ROWS) & ~np.isin(groups.model, missing_models)
-    empty = {
-        model: [cell for cell, n_rows in zip(FOUR_CELLS, cells, strict=True) if n_rows == 0]
-        for model, cells in zip(groups.model[chosen], counts.cells[:, chosen].T, strict=True)
-    }
-    fix = "Check its annotations, its threshold and the label, or name another identity."
-    if faults := [
-        Fault(
-            ("pinned_skew", "identity"), skew.identity, f"Model {model} has no usable row in {' or '.join(cells)}.", fix
-        )
-        for model, cells in empty.items()
-        if cells
-    ]:
-        raise InputError(*faults)
-    sizes = counts.cells[FOUR_CELLS.index(skew.cell), chosen].tolist()
-    if sizes and not any(map(skew.n_dropped, sizes)):
-        raise InputError(
-            Fault(
-                ("pinned_skew", "fraction"), skew.fraction, f"It is no row of {skew.cell}.", "Drop a larger fraction."
-            )
-        )
+def check_drops(counts: Counts, skew: PinnedSkew) -> None:
+    """Raise `InputError` if no row of any model would be dropped."""
+    groups, cell = counts.groups, FOUR_CELLS.index(skew.cell)
+    sizes = counts.cells[cell, (groups.identity == skew.identity) & (groups.slice == ALL_ROWS)].tolist()
+    if not any(map(skew.n_dropped, sizes)):
+        rule = f"It is no row of the {max(sizes):,} usable ones in {skew.cell} of {skew.identity}."
+        fix = "Drop a larger fraction, or name another cell or identity."
+        raise InputError(Fault(("pinned_skew", "fraction"), skew.fraction, rule, fix))
 
 
 def plan_experiment(_: Config) -> Plan:
