@@ -38,7 +38,6 @@ from biasspark.ranking.range_job import combine_counts, count_ranges, cut_exampl
 from biasspark.ranking.task_rows import Key, Kind, Parts, read_blocks, sort_with_offsets
 
 TRIALS_PASS = "sample pinned AUC (shuffles one sorted block per range)"
-SKEW_PASS = "drop rows (shuffles one sorted block per range)"
 _TRIALS_A_CHUNK = 1 << 13
 """Trials in one binary value, of 24 bytes each, over several identities: the values of all ranges fit one worker."""
 
