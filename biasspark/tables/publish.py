@@ -28,7 +28,7 @@ from biasspark.session import describe, is_embedded, kept, run_side_by_side
 from biasspark.tables.ledger import append_to_ledger, refuse_conflict
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import REJECTED_ROWS, RUN_ID, Table, sort_rows, tables_of
-from biasspark.tables.spark_schemas import column_types, list_columns, spark_schema
+from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
 from biasspark.text import format_count
@@ -132,7 +132,6 @@ def publish(spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: 
     `BiasSparkError` for rows that break the contract, cannot be written, or differ when they are read back. Nothing is
     published then.
     """
-    _check_columns(tables, run)
     rows = {table: _add_run(table, table_rows, run) for table, table_rows in tables.items()}
     small = {table: table_rows for table, table_rows in rows.items() if isinstance(table_rows, pa.Table)}
     large = {table: table_rows for table, table_rows in rows.items() if isinstance(table_rows, DataFrame)}
@@ -154,23 +153,11 @@ def publish(spark: SparkSession, tables: Mapping[Table, Rows], run: Run, store: 
     return published
 
 
-def _check_columns(tables: Mapping[Table, Rows], run: Run) -> None:
-    faults = []
-    foreign = sorted(table.name for table in tables if table not in tables_of(run.job))
-    if foreign or not tables:
-        faults.append(f"{run.job}: its tables are {', '.join(foreign) or 'none'}. Give it tables of that job.")
-    for table, rows in tables.items():
-        types, declared = column_types(rows.schema), {c.name: c.type for c in (*table.key, *table.values)}
-        if types != declared:
-            faults.append(f"{table.name}: the rows have {list_columns(types)}. The table has {list_columns(declared)}.")
-    if faults:
-        raise BiasSparkError(*faults)
-
-
 def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
     run_columns = {"run_date": run.run_date, "corpus": run.corpus, "run_id": run.run_id}
     if isinstance(rows, DataFrame):
         return rows.withColumns({name: F.lit(value) for name, value in run_columns.items()}).to(spark_schema(table))
+    rows = rows.select(table.value_columns).cast(table.arrow_schema)
     for name, value in run_columns.items():
         field = table.full_arrow_schema.field(name)
         rows = rows.append_column(field, pa.array([value] * len(rows), field.type))

@@ -247,27 +247,6 @@ def test_large_tables_are_frames(spark: SparkSession, tmp_path: Path) -> None:
 # ---- what is refused
 
 
-def test_rows_that_are_not_the_tables_are_refused_with_both_lists(spark: SparkSession, tmp_path: Path) -> None:
-    tables = suite_tables() | {PINNED_SKEW: table_rows(PINNED_SKEW, [])}
-    statistics = tables[U_STATISTICS].drop_columns(["auc"])
-    tables[U_STATISTICS] = statistics.set_column(
-        statistics.column_names.index("n_low"), "n_low", statistics["n_low"].cast(pa.int32())
-    )
-    tables[MODEL_SUMMARY] = spark.range(1)
-    with pytest.raises(BiasSparkError) as caught:
-        publish(spark, tables, start_run(), PathStore(str(tmp_path)), record_of())
-    strange, statistics_fault, summary_fault = caught.value.messages
-    assert strange.startswith("bias_metrics: ")
-    assert "pinned_skew" in strange
-    assert statistics_fault.startswith("u_statistics: ")
-    found, declared = statistics_fault.split(". ")
-    assert ("n_low INT" in found, "auc DOUBLE" in found) == (True, False)
-    assert ("n_low BIGINT" in declared, "auc DOUBLE" in declared) == (True, True)
-    assert summary_fault.startswith("model_summary: ")
-    assert summary_fault.index("id BIGINT") < summary_fault.index("model STRING")
-    assert not list(tmp_path.iterdir())
-
-
 def test_repeated_keys_and_nan_are_not_published(spark: SparkSession, tmp_path: Path) -> None:
     row = {"model": "m", "slice": "all", "identity": "male"}
     tables = suite_tables() | {BIAS_METRICS: table_rows(BIAS_METRICS, [row, row | {"bpsn_auc": math.nan}])}
