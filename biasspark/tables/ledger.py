@@ -123,7 +123,7 @@ def by_publication(row: LedgerRow) -> tuple[datetime, str]:
 def to_run(row: LedgerRow) -> Run:
     """Return the run of a row."""
     fields = row["run_date"], row["corpus"], row["job"], row["run_id"], row["started_at"], row["window_start"]
-    return Run(*fields, row.get("table_rows"))
+    return Run(*fields, row.get("table_rows") or {})
 
 
 # ---- adding rows
@@ -136,7 +136,7 @@ def append_to_ledger(spark: SparkSession, store: Store, run: Run, record: RunRec
         # Later than all rows before it, even if a clock is slow.
         published_at = max([datetime.now(UTC), *(row["published_at"] + timedelta(microseconds=1) for row in before)])
         values = vars(record) | vars(run) | {"published_at": published_at}
-        values |= {"rejects": list(record.rejects.items()), "table_rows": list((run.table_rows or {}).items())}
+        values |= {"rejects": list(record.rejects.items()), "table_rows": list(run.table_rows.items())}
         row = pa.Table.from_pylist([values], BIAS_RUNS.full_arrow_schema)
         try:
             store.write(spark, BIAS_RUNS, row, run)

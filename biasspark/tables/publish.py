@@ -57,7 +57,7 @@ def read_rows(spark: SparkSession, store: Store, table: Table, runs: Sequence[Ru
         rows = store.read_rows(spark, table, *runs)
         counts = Counter(rows[RUN_ID.name].to_pylist())
         for run in runs:
-            is_empty = (run.table_rows or {}).get(table.name) == 0  # Delta and Iceberg do not list runs without rows
+            is_empty = run.table_rows.get(table.name) == 0  # Delta and Iceberg do not list runs without rows
             if not (counts[run.run_id] or is_empty or (run.run_date, run.run_id) in store.list_runs(spark, table)):
                 raise FileNotFoundError(store.location(table, run))
             check_count(store, table, run, counts[run.run_id])
@@ -79,7 +79,7 @@ def read_run(spark: SparkSession, store: Store, table: Table, run: Run) -> pa.Ta
 
 def check_count(store: Store, table: Table, run: Run, n_rows: int) -> None:
     """Raise `InputError` unless a run has as many rows in a table as the ledger says."""
-    expected = (run.table_rows or {}).get(table.name, n_rows)
+    expected = run.table_rows.get(table.name, n_rows)
     if n_rows != expected:
         raise InputError(
             f"{redact(store.location(table, run))}: {n_rows:,} of {format_count(expected, 'row')} could be read. "
@@ -91,7 +91,7 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
     """Raise `InputError` unless the small tables of a run have as many rows as the ledger says."""
     faults: list[Fault | str] = []
     for table in tables_of(run.job):
-        if table.per_row or not (run.table_rows or {}).get(table.name):
+        if table.per_row or not run.table_rows.get(table.name):
             continue
         try:
             read_run(spark, store, table, run)

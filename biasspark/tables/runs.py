@@ -28,7 +28,7 @@ class Run:
 
     ``run_id`` is new for every attempt, and the name of a folder: a letter, then letters, digits, ``_`` and ``-``, at
     most 64. ``started_at`` has a time zone. ``window_start`` is the first date of a window that ends with ``run_date``.
-    ``table_rows`` counts the rows of each table, if the ledger has them.
+    ``table_rows`` counts the rows of each table of a published run.
     """
 
     run_date: date
@@ -37,7 +37,7 @@ class Run:
     run_id: str
     started_at: datetime
     window_start: date | None = None
-    table_rows: Mapping[str, int] | None = field(default=None, compare=False, repr=False)
+    table_rows: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an id that cannot be a partition, and a time without a time zone."""
@@ -52,8 +52,8 @@ class Run:
         return f"run_date={self.run_date.isoformat()}/run_id={self.run_id}"
 
     def wrote(self, table: Table) -> bool:
-        """Return whether the run may have rows of a table. Runs of older versions wrote every table of a job."""
-        return self.table_rows is None or table.name in self.table_rows
+        """Return whether a published run wrote a table."""
+        return table.name in self.table_rows
 
 
 def new_run(run_date: date, corpus: str, job: str, window_start: date | None = None) -> Run:

@@ -222,7 +222,7 @@ def _measure_before(
 
 def _refuse_lost(store: Store, table: Table, missing: Sequence[Run]) -> None:
     """Raise `InputError` if the ledger counts rows of a run whose files are missing."""
-    lost = [run for run in missing if (run.table_rows or {}).get(table.name)]
+    lost = [run for run in missing if run.table_rows.get(table.name)]
     if lost:
         raise InputError(*(f"{describe_absence(store, table, run)} The gate compares with it." for run in lost))
 

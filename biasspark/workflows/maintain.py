@@ -97,7 +97,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
     visible = [to_run(row) for row in latest_runs(ledger).values()]
     lost = list_lost(stored, visible)
-    copied = [run for run in visible if run.run_id not in lost and (run.table_rows or {}).keys() <= TABLES.keys()]
+    copied = [run for run in visible if run.run_id not in lost and run.table_rows.keys() <= TABLES.keys()]
     removals, undated = choose_removals(stored, ledger, policy)
     fragmented = _find_fragmented(spark, store, copied, stored) if compact else ()
     return MaintenancePlan(tuple(removals), fragmented, tuple(undated), lost)
@@ -107,7 +107,7 @@ def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
     """Return by run the tables with rows in the ledger, but no files."""
     lost: dict[str, list[str]] = {}
     for run in shown:
-        for name, n_rows in (run.table_rows or {}).items():
+        for name, n_rows in run.table_rows.items():
             # A newer version may have other tables.
             if n_rows and name in stored and (run.run_date, run.run_id) not in stored[name]:
                 lost.setdefault(run.run_id, []).append(name)

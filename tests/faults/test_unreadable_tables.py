@@ -148,7 +148,7 @@ def test_a_run_with_fewer_rows_than_its_ledger_counts_is_refused(spark: SparkSes
         publish(spark, suite_tables(0.6), each, catalog, record_of())
     runs = [to_run(row) for row in read_ledger(spark, catalog)]
     rows, there = read_rows(spark, catalog, U_STATISTICS, runs)
-    assert (len(rows), there) == (sum((run.table_rows or {})["u_statistics"] for run in runs), runs)
+    assert (len(rows), there) == (sum(run.table_rows["u_statistics"] for run in runs), runs)
     location = Path(catalog._describe(spark, U_STATISTICS)["Location"].removeprefix("file:"))
     (file,) = (location / runs[0].partition).glob("*.parquet")
     file.unlink()

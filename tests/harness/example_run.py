@@ -33,13 +33,13 @@ WINDOW = 28
 
 def write_run(folder: Path) -> None:
     """Write every table, an empty one too, and the views."""
-    rows = made_up_rows()
     tables = list(TABLES.values())
-    for table in tables:
-        if table != BIAS_RUNS:
-            write_table(folder, table, rows.get(table.name, []), RUN_DATE, f"r_{table.job}")
-    for job in {table.job for table in tables if table != BIAS_RUNS}:
-        write_table(folder, BIAS_RUNS, [ledger_of(job)], RUN_DATE, f"r_{job}")
+    made_up = made_up_rows()
+    rows = {table.name: made_up.get(table.name, []) for table in tables if table != BIAS_RUNS}
+    for name, listed in rows.items():
+        write_table(folder, TABLES[name], listed, RUN_DATE, f"r_{TABLES[name].job}")
+    for job in {TABLES[name].job for name in rows}:
+        write_table(folder, BIAS_RUNS, [ledger_of(job, rows)], RUN_DATE, f"r_{job}")
     (folder / "views.spark.sql").write_text(spark_views(str(folder), tables), "utf-8")
     (folder / "views.duckdb.sql").write_text(duckdb_views(str(folder), tables), "utf-8")
 
@@ -47,9 +47,10 @@ def write_run(folder: Path) -> None:
 def write_history(folder: Path) -> None:
     """Write the suite of three runs before, each accepted, which the report compares the run with."""
     for past in make_report(identities=IDENTITIES).history:
-        for table, rows in ((BIAS_METRICS, past.metrics), (MODEL_SUMMARY, past.summaries)):
-            write_table(folder, table, rows, past.run_date, past.run_id)
-        accepted = ledger_of(BIAS_METRICS.job) | {"status": "accepted"}
+        tables = {BIAS_METRICS.name: past.metrics, MODEL_SUMMARY.name: past.summaries}
+        for name, rows in tables.items():
+            write_table(folder, TABLES[name], rows, past.run_date, past.run_id)
+        accepted = ledger_of(BIAS_METRICS.job, tables) | {"status": "accepted"}
         write_table(folder, BIAS_RUNS, [accepted], past.run_date, past.run_id)
 
 
@@ -93,7 +94,8 @@ def made_up_rows() -> dict[str, Rows]:
     }
 
 
-def ledger_of(job: str) -> dict[str, Any]:
-    """Give the ledger's row of a job's run."""
+def ledger_of(job: str, tables: Mapping[str, Rows]) -> dict[str, Any]:
+    """Give the ledger's row of a job's run that has written tables."""
     first = RUN_DATE - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
-    return ledger_row() | {"job": job, "status": "published", "window_start": first}
+    table_rows = [(name, len(rows)) for name, rows in tables.items() if TABLES[name].job == job]
+    return ledger_row() | {"job": job, "status": "published", "window_start": first, "table_rows": table_rows}

@@ -129,7 +129,6 @@ def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehous
     assert set(rows["corpus"].to_pylist()) == {HOSTILE}
     assert set(rows["u_doubled"].to_pylist()) == {Decimal(10**37)}
     assert set(rows["run_id"].to_pylist()) == {run.run_id}
-    assert run.table_rows is not None
     assert list(run.table_rows.values()) == [2, 2, 1, 0]
     in_spark = warehouse.store.read(spark, U_STATISTICS, run).select(*U_STATISTICS.names).collect()
     assert [row.asDict() for row in in_spark] == rows.to_pylist()

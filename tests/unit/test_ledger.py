@@ -20,7 +20,7 @@ from biasspark.tables.ledger import (
     to_run,
 )
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, THRESHOLD_RATES, U_STATISTICS
+from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
 from biasspark.tables.store import Store
 
 RUN_DATE = date(2026, 1, 15)
@@ -118,8 +118,7 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_
     monkeypatch.setattr("biasspark.tables.ledger.MAX_BASELINES", 2)
     assert [run.run_id for run in list_accepted(SPARK, store, a_run())] == ["f", "d"]
     assert [*accepted.values()][-1] == {"x": 1}
-    assert [run.wrote(U_STATISTICS) for run in accepted] == [True, True, True]
-    assert [run.wrote(THRESHOLD_RATES) for run in accepted] == [True, True, False]  # an older version wrote all tables
+    assert [run.wrote(U_STATISTICS) for run in accepted] == [False, False, True]
 
 
 def test_only_the_run_that_readers_see_is_accepted() -> None:

@@ -104,4 +104,4 @@ def test_tables_of_which_the_ledger_counts_rows_and_nothing_is_there() -> None:
         table_rows={"bias_metrics": 3, "bias_alerts": 0, "u": 2, "of_a_newer_version": 1},
     )
     stored = {"bias_metrics": {(RUN_DATE, "a")}, "bias_alerts": set(), "u": {(RUN_DATE, "b")}}
-    assert list_lost(stored, [known, replace(known, run_id="b", table_rows=None)]) == {"a": ["u"]}
+    assert list_lost(stored, [known, replace(known, run_id="b", table_rows={})]) == {"a": ["u"]}
