@@ -27,7 +27,6 @@ from biasspark.tables.spark_schemas import PARTITION, no_nan, spark_schema, to_f
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
-    list_catalogs,
     refuse_embedded,
     storage_errors,
     unknown_catalog,
@@ -69,7 +68,7 @@ class LakeStore(CatalogStore):
         missing = [] if self.extension in (spark.conf.get(_EXTENSIONS, "") or "") else [_EXTENSIONS]
         missing += [key] if spark.conf.get(key, None) is None else []
         if missing == [key] and self.catalog != "spark_catalog":
-            raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog, list_catalogs(spark)))
+            raise ConfigError(unknown_catalog(("output", "catalog"), self.names[0], self.catalog))
         if missing:
             raise ConfigError(self._runtime_fault(spark, " and ".join(missing)))
         try:

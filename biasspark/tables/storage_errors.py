@@ -19,7 +19,6 @@ from biasspark.errors import (
     redact,
 )
 from biasspark.session import is_embedded
-from biasspark.text import closest_match, list_first
 
 _CATALOG_PREFIX = "spark.sql.catalog."
 NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
@@ -62,22 +61,14 @@ def describe_cause(error: Exception) -> str:
     return innermost_cause(error)
 
 
-def list_catalogs(spark: SparkSession) -> list[str]:
-    """Return the catalogs in the settings of a session, and that of Spark."""
-    keys = (row["key"] for row in spark.sql("SET").collect())
-    named = {key.removeprefix(_CATALOG_PREFIX).partition(".")[0] for key in keys if key.startswith(_CATALOG_PREFIX)}
-    return sorted({"spark_catalog", *named})
-
-
 @contextmanager
 def catalog_errors(spark: SparkSession, path: KeyPath, schema: str, catalog: str) -> Iterator[None]:
     """Raise `ConfigError`, for the key that names a schema, if a block fails because its catalog cannot be opened."""
     try:
         yield
     except Exception as error:
-        catalogs = list_catalogs(spark)
-        if catalog not in catalogs:
-            raise ConfigError(unknown_catalog(path, schema, catalog, catalogs)) from error
+        if catalog != "spark_catalog" and spark.conf.get(_CATALOG_PREFIX + catalog, None) is None:
+            raise ConfigError(unknown_catalog(path, schema, catalog)) from error
         if not NO_CLASS.search(cause := describe_cause(error)):
             raise
         rule = f"Catalog '{catalog}' cannot be loaded: {cause}."
@@ -92,9 +83,7 @@ def refuse_embedded(spark: SparkSession, path: KeyPath, value: str) -> None:
         raise ConfigError(Fault(path, value, rule, "Set `[output] path`, or run it on Spark."))
 
 
-def unknown_catalog(path: KeyPath, schema: str, catalog: str, catalogs: list[str]) -> Fault:
+def unknown_catalog(path: KeyPath, schema: str, catalog: str) -> Fault:
     """Return the fault of a schema in a catalog that the session does not have."""
-    rule = f"The session has no catalog '{catalog}'. It has {list_first(catalogs)}."
-    close = closest_match(catalog, catalogs)
-    fix = f"Did you mean '{close}'?" if close else f"Configure it by {_CATALOG_PREFIX}{catalog}."
-    return Fault(path, schema, rule, fix)
+    fix = f"Name another, or configure it by {_CATALOG_PREFIX}{catalog}."
+    return Fault(path, schema, f"The session has no catalog '{catalog}'.", fix)

@@ -36,10 +36,6 @@ from biasspark.tables.schemas import BIAS_RUNS, TABLES, sort_rows
 from biasspark.text import show_value
 from biasspark.workflows import make_corpus, measure, write_report
 
-_SCRIPT = Path(sys.executable).with_name("biasspark")
-_COMMAND = (
-    ["biasspark"] if which("biasspark") else [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-m", "biasspark"]
-)
 RUN_DATE, NEXT_DATE = "2026-01-15", "2026-01-16"
 SEED = 1
 _MADE_OF = "_made_of"
@@ -67,6 +63,14 @@ _QUERY = (
     "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics WHERE slice = 'all' ORDER "
     "BY bpsn_auc_high LIMIT 10"
 )
+
+
+def find_command() -> list[str]:
+    """Return the words of a shell that run this installation. The name alone may run another one."""
+    script, on_path = Path(sys.executable).with_name("biasspark"), which("biasspark")
+    if not script.exists():
+        return [sys.executable, "-m", "biasspark"]
+    return ["biasspark" if on_path and script.samefile(on_path) else str(script)]
 
 
 def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Outcome:
@@ -104,15 +108,16 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
         if has_report
         else (f"For the report, a page with pictures, {how_to_install('report')}.\n")
     )
+    command = find_command()
     text = equal + _TEXT.format(
         warehouse=folder / "warehouse",
         python=shlex.quote(sys.executable),
         views=shlex.quote(str(folder / "warehouse" / "views.duckdb.sql")),
         query=_QUERY,
         report=report,
-        measure=shlex.join([*_COMMAND, "measure", *flags]),
-        attribute=shlex.join([*_COMMAND, "attribute", *flags]),
-        report_command=shlex.join([*_COMMAND, "report", *flags]),
+        measure=shlex.join([*command, "measure", *flags]),
+        attribute=shlex.join([*command, "attribute", *flags]),
+        report_command=shlex.join([*command, "report", *flags]),
         config=shlex.quote(str(folder / "demo.toml")),
         attribution=shlex.quote(str(folder / "attribution.toml")),
         next_date=NEXT_DATE,
@@ -156,7 +161,7 @@ def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
 
 
 def _say(name: str, flags: Sequence[str]) -> None:
-    write_stderr(f"$ {shlex.join([*_COMMAND, name, *flags])}\n")
+    write_stderr(f"$ {shlex.join([*find_command(), name, *flags])}\n")
 
 
 def _compare_engines(folder: Path, dated: Sequence[str], environment: Mapping[str, str]) -> int:

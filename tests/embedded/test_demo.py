@@ -7,10 +7,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 
-from biasspark.workflows.demo import NEXT_DATE
+from biasspark.workflows.demo import NEXT_DATE, find_command
 from tests.harness.running_jobs import ask, run_embedded_well
 from tests.harness.submitting import ROOT, run_program, run_python
 
@@ -37,6 +38,14 @@ def test_a_demo_and_the_commands_that_it_prints(tmp_path: Path, monkeypatch: pyt
     run_embedded_well(*measure[measure.index("--config") - 3 :])
     runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
     assert ask(folder / "warehouse", runs) == [(2, 2)]
+
+
+def test_the_printed_commands_run_this_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    another = tmp_path / "biasspark"
+    another.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert which("biasspark") == str(another)
+    assert find_command() != ["biasspark"]
 
 
 @pytest.mark.slow

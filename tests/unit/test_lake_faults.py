@@ -17,14 +17,7 @@ class FakeSession:
     """A session with only a version and settings."""
 
     def __init__(self, version: str, settings: dict[str, str]) -> None:
-        self.version, self.conf, self._settings = version, settings, settings
-
-    def sql(self, query: str) -> FakeSession:
-        assert query == "SET"
-        return self
-
-    def collect(self) -> list[dict[str, str]]:
-        return [{"key": key, "value": value} for key, value in self._settings.items()]
+        self.version, self.conf = version, settings
 
 
 def fault_of(store: LakeStore, version: str, settings: dict[str, str]) -> Fault:
@@ -50,12 +43,11 @@ def test_the_runtime_of_the_version_is_named_or_that_there_is_none(
     assert ("conf/lake" in str(fault.fix)) == (version != "4.0.1")
 
 
-def test_a_catalog_that_the_session_lacks_is_named_with_those_that_it_has() -> None:
+def test_a_catalog_that_the_session_lacks_is_named() -> None:
     settings = EXTENSIONS["iceberg"] | {"spark.sql.catalog.lake": "x", "spark.sql.catalog.lake.type": "jdbc"}
     fault = fault_of(IcebergStore("laek.bias"), "4.1.4", settings)
     assert (fault.path, fault.value) == (("output", "catalog"), "laek.bias")
-    assert "lake, spark_catalog" in str(fault.rule)
-    assert "'lake'" in str(fault.fix)
+    assert "spark.sql.catalog.laek" in str(fault.fix)
 
 
 def test_databricks_has_delta_without_settings(monkeypatch: pytest.MonkeyPatch) -> None:
