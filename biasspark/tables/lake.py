@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.errors import ConfigError, Fault, redact
+from biasspark.errors import ConfigError, Fault
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
@@ -35,7 +35,6 @@ from biasspark.tables.storage_errors import (
 _EXTENSIONS = "spark.sql.extensions"
 _CONFIGURED_SPARK = "4.1"
 """The version of Spark in the files conf/lake-*.conf."""
-_NO_FILE = re.compile(r"CANTOPEN|[Uu]nable to open|NoSuchFile|FileNotFound|[Nn]o such file|Permission denied")
 CONSTRAINT = "delta.constraints."
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -74,11 +73,8 @@ class LakeStore(CatalogStore):
         try:
             spark.catalog.tableExists(f"{quote_name(self.catalog)}.default.{BIAS_RUNS.name}")
         except Exception as error:
-            cause = describe_cause(error)
-            if NO_CLASS.search(cause):
+            if NO_CLASS.search(describe_cause(error)):
                 raise ConfigError(self._runtime_fault(spark, "the classes that its settings name")) from error
-            if _NO_FILE.search(cause):
-                raise ConfigError(self._misplaced_fault(spark, cause)) from error
             with storage_errors(f"catalog {self.catalog}", "opened"):
                 raise
 
@@ -142,15 +138,6 @@ class LakeStore(CatalogStore):
             install = f"(pip install 'pyspark=={_CONFIGURED_SPARK}.*')"
             fix = f'Run Spark {_CONFIGURED_SPARK} {install} with {file}, or set format = "parquet".'
         return Fault(("output", "format"), self.provider, rule, fix)
-
-    def _misplaced_fault(self, spark: SparkSession, cause: str) -> Fault:
-        keys = (f"spark.sql.catalog.{self.catalog}.{part}" for part in ("uri", "warehouse"))
-        settings = [f'{key} = "{redact(value)}"' for key in keys if (value := spark.conf.get(key, None))]
-        rule = (
-            f"Catalog '{self.catalog}' could not be opened, {cause}. Its location is in "
-            f"{' and '.join(settings) or 'its settings'}; relative paths begin where the job is started."
-        )
-        return Fault(("output", "catalog"), self.names[0], rule, "Give absolute paths of existing folders.")
 
 
 def list_unchecked(table: Table, properties: Mapping[str, str]) -> list[Column]:
