@@ -177,7 +177,7 @@ def test_a_catalog_that_the_session_lacks_ends_every_job_with_2_before_any_work(
         runpy.run_path(str(ROOT / "jobs" / f"{name}.py"), run_name="__main__")
     done = Done(int(stop.value.code or 0), *capsys.readouterr())
     assert_refused(done, 2, '[output] catalog = "nosuch.bias". ')
-    assert "spark_catalog" in done.err
+    assert "spark.sql.catalog.nosuch" in done.err
 
 
 @pytest.mark.spark("names a catalog")
