@@ -83,9 +83,9 @@ def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
     table = model_comparisons(compared, config.intervals.level)
-    verdict = judge_comparison(compared, config, list_missing_models(comparison.counts))
+    gate_result = judge_comparison(compared, config, list_missing_models(comparison.counts))
     warnings, shown = comparison.list_warnings(compared), partial(show_changes, table)
-    return progress.end(context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, verdict))
+    return progress.end(context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, gate_result))
 
 
 @contextmanager

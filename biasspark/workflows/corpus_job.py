@@ -25,11 +25,11 @@ from biasspark.session import engine_of, engine_version, follow_tasks, is_sessio
 from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import Run, RunRecord, new_run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table, tables_of
+from biasspark.tables.schemas import BIAS_RUNS, Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, show_value, show_visibly
-from biasspark.workflows.judge import Verdict
+from biasspark.workflows.judge import GateResult
 
 
 class Plan(NamedTuple):
@@ -70,11 +70,11 @@ class RunContext:
         counts: RowCounts,
         warnings: Sequence[str],
         show: Callable[[], str],
-        verdict: Verdict | None = None,
+        gate_result: GateResult | None = None,
     ) -> cli.Outcome:
         """Publish the tables and the alerts of the run. Any failure after publication becomes a warning."""
         spark, config, store, run = self.spark, self.config, self.store, self.run
-        judged = verdict or Verdict()
+        judged = gate_result or GateResult()
         if judged.alerts is not None:
             tables = {**tables, judged.table: judged.alerts}
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
@@ -102,7 +102,7 @@ class RunContext:
         summary |= {"engine": engine_of(spark)}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
         summary |= {"warnings": messages, "tables": published.table_rows, "output": store.root}
-        summary |= {"gate": verdict.outcome} if verdict else {}
+        summary |= {"gate": gate_result.outcome} if gate_result else {}
         text += "".join(f"\nwarning: {warning}" for warning in messages)
         return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)
 
@@ -238,14 +238,16 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         only_missing = vars(arguments).get("only_missing")
         published = list_published(spark, store, job.name, config.corpus.name) if only_missing else ()
         with follow_tasks(spark, progress.advance):
-            return measure_dates(days, published, measure, progress, arguments.debug)
+            return measure_dates(job.name, days, published, measure, progress, debug=arguments.debug)
 
 
-def measure_dates(
+def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user sees of it
+    job: str,
     days: Sequence[date],
     published: Collection[date],
     measure: Callable[[date], cli.Outcome],
     progress: cli.Progress,
+    *,
     debug: bool,
 ) -> cli.Outcome:
     """Measure run dates in order, and summarize which were published, skipped and failed.
@@ -265,7 +267,7 @@ def measure_dates(
         except Exception as error:  # noqa: BLE001 - the other dates are measured whatever has happened
             raise_earlier_interrupt(error)
             code, faults = cli.print_failure(str(day), error, debug)
-            failure = {"job": BIAS_METRICS.job, "status": "failed", "run_date": day, "exit_code": code}
+            failure = {"job": job, "status": "failed", "run_date": day, "exit_code": code}
             outcome = cli.Outcome(summary=failure | {"faults": faults}, exit_code=code)
         outcomes.append(progress.time(outcome, start))
         codes.append(cli.print_outcome(outcomes[-1]))
@@ -273,11 +275,11 @@ def measure_dates(
     done = [outcome.summary for outcome in outcomes if outcome.summary["status"] != "failed"]
     gate_failed = [outcome.summary["run_date"] for outcome in outcomes if outcome.exit_code == GATE_FAILED]
     summary = {
-        "job": BIAS_METRICS.job,
+        "job": job,
         "status": "failed" if failed else "published" if done else "skipped",
         "from": days[0],
         "to": days[-1],
-        "nights": len(days),
+        "dates": len(days),
         "published": [{key: run[key] for key in ("run_date", "run_id", "n_rows")} for run in done],
         "failed": [{key: run[key] for key in ("run_date", "exit_code")} for run in failed],
         "gate_failed": gate_failed,

@@ -35,7 +35,7 @@ MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateResult:
     """The result of the gate on a run: the alerts, None without a gate, warnings, and the table of the alerts."""
 
     alerts: pa.Table | None = None
@@ -81,11 +81,11 @@ class Verdict:
         return "\n".join(map(show_visibly, lines))
 
 
-def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], context: RunContext) -> Verdict:
+def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], context: RunContext) -> GateResult:
     """Evaluate the rules on a run before it is published. Reads small tables of accepted runs, never the corpus."""
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
-        return Verdict()
+        return GateResult()
     identities = set(tables[schemas.U_STATISTICS][IDENTITY].to_pylist())
     unknown = {
         rule.name: names
@@ -103,18 +103,18 @@ def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], con
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return _verdict(schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
+    return _result(schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
 
 
-def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> Verdict:
+def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> GateResult:
     """Evaluate the rules on models and their baseline before the comparison is published."""
     if config.gate is None or not config.gate.comparison_rules:
-        return Verdict()
+        return GateResult()
     level, table = config.intervals.level, schemas.COMPARISON_ALERTS
-    return _verdict(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
+    return _result(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
 
 
-def _verdict(table: Table, alert_rows: pa.Table, warnings: Sequence[str] = ()) -> Verdict:
+def _result(table: Table, alert_rows: pa.Table, warnings: Sequence[str] = ()) -> GateResult:
     rows = alert_rows.to_pylist()
     problems = []
     if n_undecided := sum(row["outcome"] == WARN and not row["decided"] for row in rows):
@@ -122,7 +122,7 @@ def _verdict(table: Table, alert_rows: pa.Table, warnings: Sequence[str] = ()) -
         problems.append(f'{have} insufficient evidence, which counts as a warning by `insufficient = "warn"`')
     if not any(row["decided"] for row in rows):
         problems.append("no check of the gate is decided")
-    return Verdict(alert_rows, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
+    return GateResult(alert_rows, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:

@@ -1,4 +1,12 @@
-"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
+"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
+
+read     `corpus_job.plan_or_run`           corpus/read.py
+survey   `corpus_steps.survey_for_ranking`  corpus/survey.py
+rank     `corpus_steps.measure`             ranking/engine.py
+compute  `corpus_steps.Measurement.tables`  metrics/
+judge    `judge.judge`                      gate/alerts.py
+publish  `corpus_job.RunContext.publish`    tables/publish.py
+"""
 
 from __future__ import annotations
 
@@ -70,10 +78,10 @@ def publish_measurement(
             tables[schemas.JACKKNIFE_STATISTICS] = gate_inputs[schemas.JACKKNIFE_STATISTICS] = replicates
         if gate and gate.run_rules:
             progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
-        verdict = judge(gate_inputs, list_missing_models(counts), context)
+        gate_result = judge(gate_inputs, list_missing_models(counts), context)
         warnings = (*measurement.warnings, *more_warnings)
         shown = partial(show_suite, *(gate_inputs[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
-        return progress.end(context.publish(tables, counts, warnings, shown, verdict))
+        return progress.end(context.publish(tables, counts, warnings, shown, gate_result))
 
 
 def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:

@@ -229,7 +229,7 @@ def run_window(window: Window, context: RunContext) -> Outcome:
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[window_table] = rows.select(window_table.value_columns)
     outcome = context.publish(tables, counts, warnings, shown)
-    days = {"from": window.first, "to": window.last, "nights": len(runs), "missing": list(window.missing)}
+    days = {"from": window.first, "to": window.last, "runs": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 

@@ -21,7 +21,7 @@ from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows.corpus_job import RunContext
-from biasspark.workflows.judge import Verdict, judge
+from biasspark.workflows.judge import GateResult, judge
 from tests.harness.least_configuration import changed
 from tests.harness.sample_run import record_of
 
@@ -67,18 +67,20 @@ def store(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 def judge_run(
     spark: SparkSession, store: PathStore, config: Config, jackknife: pa.Table | None = None, day: int = 3
-) -> tuple[list[Any], Verdict]:
+) -> tuple[list[Any], GateResult]:
     context = RunContext(spark, config, store, run_of(day), Progress())
     tables = {U_STATISTICS: statistics_of(0.48)} | ({} if jackknife is None else {JACKKNIFE_STATISTICS: jackknife})
-    verdict = judge(tables, (), context)
-    assert verdict.alerts is not None
-    return [(row["slice"], row["outcome"], row["baseline_run_id"]) for row in verdict.alerts.to_pylist()], verdict
+    gate_result = judge(tables, (), context)
+    assert gate_result.alerts is not None
+    return [
+        (row["slice"], row["outcome"], row["baseline_run_id"]) for row in gate_result.alerts.to_pylist()
+    ], gate_result
 
 
 def test_a_run_of_which_nothing_is_known_is_nothing_to_compare_with(spark: SparkSession, store: PathStore) -> None:
-    alerts, verdict = judge_run(spark, store, settings_of())
+    alerts, gate_result = judge_run(spark, store, settings_of())
     assert alerts == [("all", "fail", "good"), ("short", "fail", "good")]
-    assert (verdict.status, verdict.outcome, verdict.warnings) == ("published", "fail", ())
+    assert (gate_result.status, gate_result.outcome, gate_result.warnings) == ("published", "fail", ())
 
 
 @pytest.mark.parametrize(
@@ -91,21 +93,21 @@ def test_a_run_of_which_nothing_is_known_is_nothing_to_compare_with(spark: Spark
 def test_a_run_is_not_compared_with_one_that_was_measured_differently(
     spark: SparkSession, store: PathStore, changes: Any, baselines: Any, words: str
 ) -> None:
-    alerts, verdict = judge_run(spark, store, settings_of(**changes))
+    alerts, gate_result = judge_run(spark, store, settings_of(**changes))
     assert {part: run_id for part, _, run_id in alerts} == baselines
     assert {outcome for _, outcome, run_id in alerts if run_id is None} == {"insufficient_evidence"}
-    warning, *undecided = verdict.warnings
+    warning, *undecided = gate_result.warnings
     assert all(word in warning for word in ("2 accepted runs", "2026-01-01", "2026-01-02", words))
     assert len(undecided) == all(run_id is None for run_id in baselines.values())
 
 
 def test_a_run_that_kept_nothing_of_its_ids_is_compared_as_ever(spark: SparkSession, store: PathStore) -> None:
     config = settings_of(corpus={"id": "id"}, gate={"paired": True, "rule": [HOLDS]})
-    alerts, verdict = judge_run(spark, store, config, JACKKNIFE_STATISTICS.arrow_schema.empty_table())
+    alerts, gate_result = judge_run(spark, store, config, JACKKNIFE_STATISTICS.arrow_schema.empty_table())
     assert {run_id for *_, run_id in alerts} == {"good"}
-    assert verdict.alerts is not None
-    assert verdict.alerts["paired"].to_pylist() == [False, False]
-    (warning,) = verdict.warnings
+    assert gate_result.alerts is not None
+    assert gate_result.alerts["paired"].to_pylist() == [False, False]
+    (warning,) = gate_result.warnings
     assert "good" in warning
     assert "paired" in warning
 
@@ -125,9 +127,9 @@ def test_a_baseline_that_is_gone_is_no_first_run(spark: SparkSession, tmp_path: 
     (warning,) = judge_run(spark, store, floor)[1].warnings  # which compares with nothing
     assert "run_id=gone:" in warning
     publish(spark, {U_STATISTICS: statistics_of(0.9)}, run_of(2, "good"), store, accepted)
-    alerts, verdict = judge_run(spark, store, settings_of())
+    alerts, gate_result = judge_run(spark, store, settings_of())
     assert {run_id for *_, run_id in alerts} == {"good"}
-    (warning,) = verdict.warnings
+    (warning,) = gate_result.warnings
     assert "run_id=gone:" in warning
     lose((3, "lost"), (4, "lost_too"))
     with pytest.raises(InputError) as caught:
@@ -168,8 +170,8 @@ def test_what_the_last_accepted_run_had_and_the_date_lacks_is_named(
     earlier = pa.concat_tables([last, rename(statistics, model="oldest")])
     for day, run_id, table in ((1, "earlier", earlier), (2, "last", last)):
         publish(spark, {U_STATISTICS: table}, run_of(day, run_id), store, accepted_record(config))
-    _, verdict = judge_run(spark, store, config)
-    model, identity = verdict.warnings
+    _, gate_result = judge_run(spark, store, config)
+    model, identity = gate_result.warnings
     assert all(name in model for name in ("1 model ", '"older"', "last", "2026-01-02"))
     assert all(name in identity for name in ("1 identity ", '"gay"', "last"))
 
@@ -181,9 +183,9 @@ def test_identities_of_rules_that_the_corpus_lacks_are_named(spark: SparkSession
     store = PathStore(str(tmp_path))
     last = pa.concat_tables([rename(statistics_of(0.9), identity=name) for name in ("(overall)", "race=black")])
     publish(spark, {U_STATISTICS: last}, run_of(1, "last"), store, accepted_record(config))
-    _, verdict = judge_run(spark, store, config)
-    unknown, nothing_decided = verdict.warnings
+    _, gate_result = judge_run(spark, store, config)
+    unknown, nothing_decided = gate_result.warnings
     assert all(name in unknown for name in ('"bpsn"', '"race=black"', '"race=white"'))
     assert "no check" in nothing_decided
-    assert verdict.alerts is not None
-    assert not any(verdict.alerts["decided"].to_pylist())
+    assert gate_result.alerts is not None
+    assert not any(gate_result.alerts["decided"].to_pylist())

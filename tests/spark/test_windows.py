@@ -105,7 +105,7 @@ def test_a_range_is_measured_date_by_date(place: Place) -> None:
     assert [own["run_date"] for own in (first, empty, last)] == [FIRST, SECOND, LAST]
     assert (empty["status"], empty["exit_code"]) == ("failed", 3)
     assert any(line.startswith(f"{SECOND}: error: ") for line in place.backfill.err.splitlines())
-    assert (whole["status"], whole["nights"], whole["skipped"]) == ("failed", 3, [])
+    assert (whole["status"], whole["dates"], whole["skipped"]) == ("failed", 3, [])
     assert [own["run_id"] for own in whole["published"]] == [first["run_id"], last["run_id"]]
     assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]
 
@@ -146,7 +146,7 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
     assert SECOND in warning
     assert ask(place.warehouse, "SELECT DISTINCT merged_run_ids FROM bias_runs WHERE job = 'bias_metrics'") == [(None,)]
     assert place.window.summary["missing"] == [SECOND]
-    assert place.window.summary["nights"] == 2
+    assert place.window.summary["runs"] == 2
 
 
 def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Path) -> None:

@@ -92,17 +92,17 @@ def test_runs_are_measured_in_order_and_each_is_reported_with_its_own_seconds(
         return progress.end(published(day))
 
     now[0] += 5  # the start of Spark
-    outcome = measure_dates(DAYS, [DAYS[1]], measure, progress, False)
+    outcome = measure_dates("a_job", DAYS, [DAYS[1]], measure, progress, debug=False)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     first, _, *others = DAYS
     assert [(line["run_date"], line["seconds"]) for line in lines] == [(str(day), day.day) for day in (first, *others)]
     assert outcome.exit_code == 0
     assert outcome.summary == {
-        "job": "bias_metrics",
+        "job": "a_job",
         "status": "published",
         "from": DAYS[0],
         "to": DAYS[-1],
-        "nights": 4,
+        "dates": 4,
         "published": [{"run_date": day, "run_id": f"r{day.day}", "n_rows": 5} for day in (first, *others)],
         "failed": [],
         "gate_failed": [],
@@ -128,7 +128,7 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
     exit_code: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    outcome = measure_dates(DAYS, [], failing(faults, gate_failed), Progress(), False)
+    outcome = measure_dates("a_job", DAYS, [], failing(faults, gate_failed), Progress(), debug=False)
     shown = capsys.readouterr()
     statuses = [line["status"] for line in map(json.loads, shown.out.splitlines())]
     assert statuses == ["failed" if day.day in faults else "published" for day in DAYS]
@@ -145,23 +145,23 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
 def test_a_full_disk_below_stdout_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path("/dev/full").open("w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        assert measure_dates(DAYS, [], published, Progress(), False).exit_code == 1
+        assert measure_dates("a_job", DAYS, [], published, Progress(), debug=False).exit_code == 1
 
 
 def test_an_interrupt_ends_the_range() -> None:
     failure = ValueError("the session is gone")
     failure.__context__ = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        measure_dates(DAYS, [], failing({DAYS[0].day: failure}), Progress(), False)
+        measure_dates("a_job", DAYS, [], failing({DAYS[0].day: failure}), Progress(), debug=False)
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    measure_dates(DAYS, [], failing({28: ValueError(CANARY)}), Progress(), True)
+    measure_dates("a_job", DAYS, [], failing({28: ValueError(CANARY)}), Progress(), debug=True)
     assert CANARY in capsys.readouterr().err
 
 
 def test_one_run_is_its_own_outcome() -> None:
-    assert measure_dates(DAYS[:1], [], published, Progress(), False) == published(DAYS[0])
+    assert measure_dates("a_job", DAYS[:1], [], published, Progress(), debug=False) == published(DAYS[0])
     with pytest.raises(BiasSparkError, match="gone"):
-        measure_dates(DAYS[:1], [], failing({27: InputError("gone")}), Progress(), False)
-    assert measure_dates(DAYS[:1], DAYS[:1], published, Progress(), False).summary["status"] == "skipped"
+        measure_dates("a_job", DAYS[:1], [], failing({27: InputError("gone")}), Progress(), debug=False)
+    assert measure_dates("a_job", DAYS[:1], DAYS[:1], published, Progress(), debug=False).summary["status"] == "skipped"
