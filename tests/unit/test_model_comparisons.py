@@ -1,4 +1,4 @@
-"""Warnings and scans of a comparison of models."""
+"""Warnings of a comparison of models."""
 
 from __future__ import annotations
 
