@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
 from collections import Counter, defaultdict
@@ -118,7 +119,10 @@ def start_faults() -> Iterator[None]:
         yield
     except Exception as error:
         if has_condition(error, "JAVA_GATEWAY_EXITED"):
-            raise ConfigError(_NO_JAVA) from None
+            home = os.environ.get("JAVA_HOME")
+            java = shutil.which("java", path=home and os.path.join(home, "bin"))
+            # If there is one, its end may have a cause that passes, such as packages that cannot be fetched.
+            raise (BiasSparkError if java else ConfigError)(_NO_JAVA) from None
         if has_condition(error, "INVALID_CONNECT_URL"):
             raise ConfigError(_NO_SERVER_URL) from None
         context = engines.active_context()

@@ -38,16 +38,16 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("environment", "code"),
     [
-        pytest.param({"JAVA_HOME": "/none"}, id="missing"),
-        pytest.param({"PYSPARK_SUBMIT_ARGS": "--driver-memory 1k pyspark-shell"}, id="ends"),
+        pytest.param({"JAVA_HOME": "/none"}, 2, id="missing"),
+        pytest.param({"PYSPARK_SUBMIT_ARGS": "--driver-memory 1k pyspark-shell"}, 1, id="ends"),
     ],
 )
-def test_a_java_that_does_not_start_spark(config: Path, environment: dict[str, str]) -> None:
+def test_a_java_that_does_not_start_spark(config: Path, environment: dict[str, str], code: int) -> None:
     environment = {"JAVA_HOME": os.environ.get("JAVA_HOME", ""), **environment}
     done = run_python(JOB, "--engine", "spark", "--config", config, "--run-date", RUN_DATE, **environment)
-    assert done.returncode == 2
+    assert done.returncode == code
     assert "Java 17 or newer" in find_error(done.stderr)
 
 
