@@ -85,8 +85,8 @@ def read_csv(file: Path, corpus: Corpus, names: Sequence[str]) -> Iterator[pa.Re
             ),
         )
         for batch in reader:
-            marks = pa.array([False] * batch.num_rows)
-            yield pa.RecordBatch.from_arrays([*batch.columns, marks], schema=schema)
+            corrupt = pa.array([False] * batch.num_rows)
+            yield pa.RecordBatch.from_arrays([*batch.columns, corrupt], schema=schema)
     except pa.ArrowInvalid as error:
         rule = "it is not UTF-8" if "UTF" in str(error) else "a quoted text has no end, or a line is too long"
         raise InputError(f"corpus: {file}: The embedded engine cannot read it: {rule}. {_ON_SPARK}") from None

@@ -135,10 +135,10 @@ def key_height(models: Sequence[str]) -> float:
 def add_model_key(figure: Figure, models: Sequence[str]) -> None:
     """Write the names of models, with their colors and markers, into the upper left corner of a figure."""
     styles = map(model_style, range(len(models)))
-    marks = [Line2D([], [], color=color, marker=marker, linestyle="", markersize=5) for color, marker in styles]
+    markers = [Line2D([], [], color=color, marker=marker, linestyle="", markersize=5) for color, marker in styles]
     names = list(map(short_name, models))
     style: dict[str, Any] = {"frameon": False, "fontsize": 11, "handletextpad": 0.1}
-    figure.legend(marks, names, loc="upper left", ncols=_KEY_COLUMNS, **style)
+    figure.legend(markers, names, loc="upper left", ncols=_KEY_COLUMNS, **style)
 
 
 def short_name(name: str, width: int = NAME_WIDTH) -> str:

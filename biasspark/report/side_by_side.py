@@ -270,13 +270,13 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
     """Return the block of one metric: A, B, and the difference, marked if B is worse."""
     columns = [["A"], ["B"], ["diff"]]
     for row in rows:
-        marks = [WEAK if _is_weak(row, name, side) else "" for side in _SIDES]
-        for column, (text, reason), mark in zip(columns, _metric_texts(row, name, digits), (*marks, ""), strict=True):
+        symbols = [WEAK if _is_weak(row, name, side) else "" for side in _SIDES]
+        for column, (text, reason), mark in zip(columns, _metric_texts(row, name, digits), (*symbols, ""), strict=True):
             column.append(_mark(notes, reason) if reason else mark + drop_zeros(text or "-"))
     worse = [is_worse(row, name, digits) for row in rows]
     if any(worse):
-        marks = [WORSE if is_marked else " " for is_marked in (False, *worse)]
-        columns[2] = [cell + mark for cell, mark in zip(columns[2], marks, strict=True)]
+        symbols = [WORSE if is_marked else " " for is_marked in (False, *worse)]
+        columns[2] = [cell + mark for cell, mark in zip(columns[2], symbols, strict=True)]
     return _block(SUITE_TITLES[name], columns, " ")
 
 

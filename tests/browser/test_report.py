@@ -68,15 +68,15 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
 
     Settings are those of a context of Playwright.
     """
-    contexts, said, asked, wanted = [], [], [], set()
+    contexts, messages, asked, wanted = [], [], [], set()
 
     def open_page(address: str, **settings: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)
         wanted.add(address)
         page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         return page
@@ -84,7 +84,7 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
     yield open_page
     for context in contexts:
         context.close()
-    assert said == []
+    assert messages == []
     assert set(asked) == wanted
 
 

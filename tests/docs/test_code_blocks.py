@@ -42,7 +42,7 @@ REMARKS = {
 }
 """The languages that blocks have, and what may be said of them: of each kind there is a test."""
 
-SURROUNDINGS = """
+OTHER_TABLES = """
 corpus = { name = "civil", path = "data/civil", id = "id" }
 label = { column = "target", threshold = 0.5 }
 models = { toxicity_1 = "toxicity_1", toxicity_6 = "toxicity_6", new = "new", old = "old" }
@@ -57,8 +57,8 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 
 def test_output_follows_commands() -> None:
-    places = {block: place for place, block in enumerate(BLOCKS)}
-    before = [BLOCKS[places[block] - 1] for block in blocks_of("text", "output")]
+    positions = {block: place for place, block in enumerate(BLOCKS)}
+    before = [BLOCKS[positions[block] - 1] for block in blocks_of("text", "output")]
     assert before
     assert {block.language for block in before} == {"sh", "python"}
 
@@ -106,7 +106,7 @@ def test_every_table_answers_a_question() -> None:
 def read_whole(text: str) -> dict[str, Any]:
     """Give a configuration as TOML: the block alone where it has a corpus, else within its surroundings."""
     table = tomllib.loads(text)
-    return table if "corpus" in table else tomllib.loads(SURROUNDINGS) | table
+    return table if "corpus" in table else tomllib.loads(OTHER_TABLES) | table
 
 
 @pytest.mark.parametrize("block", blocks_of("toml"), ids=str)
@@ -173,17 +173,17 @@ def test_commands_are_understood(
     monkeypatch.chdir(workplace)
     for name, text in files_of(block).items():
         (workplace / name).write_text(text, "utf-8")
-    program, *others = dropwhile(re.compile(r"[A-Z_]+=").match, words)
+    program, *arguments = dropwhile(re.compile(r"[A-Z_]+=").match, words)
     if program in NOT_OURS:
         return
     if Path(program).name == "biasspark":
-        check_command(*others)
+        check_command(*arguments)
     elif program in ("python", ".venv/bin/python"):
-        check_python(others)
-    elif any(word.startswith("jobs/") for word in others):
-        check_submission(program, others)
+        check_python(arguments)
+    elif any(word.startswith("jobs/") for word in arguments):
+        check_submission(program, arguments)
     else:
-        check_script(program, others)
+        check_script(program, arguments)
 
 
 def check_python(words: list[str]) -> None:

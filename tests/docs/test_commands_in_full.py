@@ -100,8 +100,8 @@ def run_line(line: str, clone: Path, **environment: str) -> str:
     )
     if done.returncode and NOT_HERE.search(done.stdout):
         pytest.skip(f"what this takes cannot be had here: no registry answers {line}")
-    said = re.search(r"# .*exit code (\d+)", line)
-    assert done.returncode == int(said[1] if said else 0), f"{line}\n{done.stdout}"
+    expected = re.search(r"# .*exit code (\d+)", line)
+    assert done.returncode == int(expected[1] if expected else 0), f"{line}\n{done.stdout}"
     return done.stdout
 
 
@@ -185,8 +185,8 @@ def test_commands_for_clusters_run_on_clusters(clone: Path, tmp_path: Path) -> N
     environment = {"PATH": path, "PYTHONPATH": "", "SPARK_HOME": str(cluster.home)}
     with yarn(cluster, tmp_path / "yarn") as found:
         run_line(on_yarn, clone, **environment, **found)
-        said = run_line(f"{on_yarn} --set label.column=nothing  # exit code 1", clone, **environment, **found)
-    assert "exited with status 3" in said
+        printed = run_line(f"{on_yarn} --set label.column=nothing  # exit code 1", clone, **environment, **found)
+    assert "exited with status 3" in printed
     query = "SELECT identity, bpsn_auc FROM latest_bias_metrics WHERE bpsn_auc IS NOT NULL ORDER BY ALL"
     rows = ask(warehouse, query)
     assert rows

@@ -251,7 +251,7 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def marks(tmp_path: Path) -> Path:
+def deaths(tmp_path: Path) -> Path:
     """Make a folder in which dying workers count what they do."""
     (tmp_path / "marks").mkdir()
     (tmp_path / "modules").mkdir()
@@ -259,25 +259,25 @@ def marks(tmp_path: Path) -> Path:
     return tmp_path / "marks"
 
 
-def dying(marks: Path, victim: str, call: int) -> dict[str, Any]:
+def dying(deaths: Path, victim: str, call: int) -> dict[str, Any]:
     return {
-        "DEATH_MARKS": str(marks),
+        "DEATH_MARKS": str(deaths),
         "DEATH_CALL": str(call),
         "DEATH_VICTIM": victim,
-        "PYTHONPATH": str(marks.parent / "modules"),
+        "PYTHONPATH": str(deaths.parent / "modules"),
     }
 
 
-def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[str, list[str]], marks: Path) -> None:
+def test_a_killed_python_worker_changes_no_number(place: Place, numbers: dict[str, list[str]], deaths: Path) -> None:
     """A Python worker is killed while it sends its result: Spark starts another, and every number is the same."""
     code, printed = submit(
         *("--master", "local[2,3]", "--conf", "spark.python.daemon.module=dying_daemon"),
         *(JOB, *place.flags("worker_killed")),
-        cwd=marks.parent,
-        **dying(marks, "worker", 2),
+        cwd=deaths.parent,
+        **dying(deaths, "worker", 2),
     )
     assert code == 0, printed
-    assert (marks / "died").exists()
+    assert (deaths / "died").exists()
     assert read_tables(place.folder / "worker_killed") == numbers
 
 
@@ -319,7 +319,7 @@ def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
 
 @pytest.mark.parametrize("call", [1, 3], ids=["while it sorts rows", "while it ranks"])
 def test_a_killed_executor_changes_no_number(
-    place: Place, numbers: dict[str, list[str]], cluster: Cluster, marks: Path, call: int
+    place: Place, numbers: dict[str, list[str]], cluster: Cluster, deaths: Path, call: int
 ) -> None:
     """An executor is killed while it sorts rows, and while it ranks: Spark runs its tasks again, and every number is
     the same.
@@ -328,11 +328,11 @@ def test_a_killed_executor_changes_no_number(
     code, printed = cluster.submit(
         *("--conf", "spark.python.daemon.module=dying_daemon"),
         *(JOB, *place.flags(warehouse)),
-        cwd=marks.parent,
-        **dying(marks, "executor", call),
+        cwd=deaths.parent,
+        **dying(deaths, "executor", call),
     )
     assert code == 0, printed
-    assert (marks / "died").exists()
+    assert (deaths / "died").exists()
     assert read_tables(place.folder / warehouse) == numbers
 
 

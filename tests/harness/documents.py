@@ -47,8 +47,8 @@ def read_blocks(page: str) -> list[Code]:
     found = []
     for fence in _FENCE.finditer(text):
         remark = _REMARK.search(text, 0, fence.start())
-        said = (remark[1], remark[2] or "") if remark else ("", "")
-        found.append(Code(page, text.count("\n", 0, fence.start()) + 1, fence[1], fence[2], *said))
+        parts = (remark[1], remark[2] or "") if remark else ("", "")
+        found.append(Code(page, text.count("\n", 0, fence.start()) + 1, fence[1], fence[2], *parts))
     return found
 
 
@@ -73,19 +73,19 @@ def read_commands(block: Code) -> list[list[str]]:
 def output_of(block: Code) -> list[str]:
     """Give the lines that a block is said to print; three dots stand for any."""
     after = BLOCKS[BLOCKS.index(block) + 1 :][:1]
-    return [line for own in after if own.remark == "output" for line in own.text.splitlines() if line != "..."]
+    return [line for one in after if one.remark == "output" for line in one.text.splitlines() if line != "..."]
 
 
 def files_of(block: Code) -> dict[str, str]:
     """Give the files that the commands of a block find: of its own page up to there, else of docs/configuration.md."""
-    files = {own.says: own.text for own in read_blocks("docs/configuration.md") if own.remark == "file"}
-    for own in read_blocks(block.page):
-        if own.line > block.line:
+    files = {file.says: file.text for file in read_blocks("docs/configuration.md") if file.remark == "file"}
+    for earlier in read_blocks(block.page):
+        if earlier.line > block.line:
             break
-        if own.remark == "file":
-            files[own.says] = own.text
-        elif own.remark == "added to":
-            files[own.says] += f"\n{own.text}"
+        if earlier.remark == "file":
+            files[earlier.says] = earlier.text
+        elif earlier.remark == "added to":
+            files[earlier.says] += f"\n{earlier.text}"
     return files
 
 

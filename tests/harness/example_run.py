@@ -70,18 +70,18 @@ def made_up_rows() -> dict[str, Rows]:
     old, new = MODELS  # of which the new one is significantly worse in this leaf
     leaf = node(8, "black >= 0.5", -0.05) | {"model": new, "baseline_model": old, "slice": "all", "target": "auc"}
     window = {WINDOW_START.name: RUN_DATE - timedelta(days=WINDOW - 1), N_RUNS.name: WINDOW}
-    own = {of_run.name: table.name for of_run, table in WINDOW_TABLES.items()}
+    merged = {of_run.name: table.name for of_run, table in WINDOW_TABLES.items()}
     scores = [
         {
             "model": model,
             "template": str(place),
             "identity": name,
             "n_rows": 3,
-            "mean_score": 0.2 + place / 10 + own / 50,
+            "mean_score": 0.2 + place / 10 + number / 50,
         }
         for model in MODELS
         for place in range(4)
-        for own, name in enumerate((OVERALL, *IDENTITIES))
+        for number, name in enumerate((OVERALL, *IDENTITIES))
     ]
     return {
         **tables,
@@ -90,7 +90,7 @@ def made_up_rows() -> dict[str, Rows]:
         "template_scores": scores,
         "model_comparisons": [compare_values(name, "bpsn_auc", 0.9, 0.8) for name in IDENTITIES],
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
-        **{own[name]: [{**row, **window} for row in rows] for name, rows in tables.items() if name in own},
+        **{merged[name]: [{**row, **window} for row in rows] for name, rows in tables.items() if name in merged},
     }
 
 

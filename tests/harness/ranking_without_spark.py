@@ -58,9 +58,9 @@ class LocalFrame:
         """Bring rows with the same key into one task, in another order than they had."""
         tasks: list[list[pa.RecordBatch]] = [[] for _ in range(n_tasks)]
         for batch in (batch for task in self.tasks for batch in task):
-            places = [hash(row) % n_tasks for row in zip(*(batch[name].to_pylist() for name in key), strict=True)]
+            task_of_row = [hash(row) % n_tasks for row in zip(*(batch[name].to_pylist() for name in key), strict=True)]
             for place, task in enumerate(tasks):
-                task.insert(0, batch.take(pa.array(np.flatnonzero(np.array(places) == place)[::-1])))
+                task.insert(0, batch.take(pa.array(np.flatnonzero(np.array(task_of_row) == place)[::-1])))
         return LocalFrame(tasks)
 
     def collect(self) -> list[dict[str, Any]]:

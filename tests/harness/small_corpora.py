@@ -93,7 +93,7 @@ def examples_of_each(
         for number, ((corpus, measures), encoding) in enumerate(zip(cases, encodings, strict=True))
     ]
     rows = reduce(DataFrame.union, frames).collect()
-    return [Examples(own, [row for row in rows if row["case"] == number]) for number, own in enumerate(encodings)]
+    return [Examples(coded, [row for row in rows if row["case"] == number]) for number, coded in enumerate(encodings)]
 
 
 def measure_corpus(

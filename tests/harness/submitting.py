@@ -182,16 +182,16 @@ def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
     light = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with contextlib.ExitStack() as stack:
 
-        def start(own: Path, role: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
-            return stack.enter_context(daemon(home, own, f"org.apache.spark.deploy.{role}", *ports, *options, **light))
+        def start(work: Path, role: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+            return stack.enter_context(daemon(home, work, f"org.apache.spark.deploy.{role}", *ports, *options, **light))
 
         master, log = start(folder / "master", "master.Master")
         address = read_from(log, r"spark://127\.0\.0\.1:\d+")
         found = Standalone(address, [master])
         for number in range(2):
-            own = folder / f"worker-{number}"
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), address)
-            found.daemons.append(start(own, "worker.Worker", *options)[0])
+            work = folder / f"worker-{number}"
+            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(work / "work"), address)
+            found.daemons.append(start(work, "worker.Worker", *options)[0])
         read_from(log, "Registering worker", times=2)
         yield found
 

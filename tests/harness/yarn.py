@@ -39,16 +39,16 @@ def yarn(cluster: Cluster, folder: Path) -> Iterator[dict[str, str]]:
     with contextlib.ExitStack() as stack:
 
         def start(name: str, role: str, **more: str) -> Path:
-            own = folder / name
+            directory = folder / name
             written = write_settings(folder / f"{name}-conf", settings | more)
             environment = {"HADOOP_CONF_DIR": str(written), "SPARK_DIST_CLASSPATH": f"{jars}/*"}
-            return stack.enter_context(daemon(cluster.home, own, f"{SERVER}.{role}", **environment))[1]
+            return stack.enter_context(daemon(cluster.home, directory, f"{SERVER}.{role}", **environment))[1]
 
         log = start("manager", "resourcemanager.ResourceManager")
         for number in range(2):
-            own = {"local-dirs": "work", "log-dirs": "logs"}
-            places = {f"nodemanager.{key}": str(folder / f"node-{number}" / name) for key, name in own.items()}
-            start(f"node-{number}", "nodemanager.NodeManager", **places)
+            names = {"local-dirs": "work", "log-dirs": "logs"}
+            directories = {f"nodemanager.{key}": str(folder / f"node-{number}" / name) for key, name in names.items()}
+            start(f"node-{number}", "nodemanager.NodeManager", **directories)
         wait_for_nodes(settings["resourcemanager.webapp.address"], log)
         yield {"HADOOP_CONF_DIR": str(folder / "manager-conf"), "SPARK_CONF_DIR": str(write_defaults(cluster, folder))}
 

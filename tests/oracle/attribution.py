@@ -134,18 +134,18 @@ def influences(inside: Sequence[bool], rows: Sequence[Example]) -> Floats:
     k = is_in.sum()
     found = np.where(is_in, (values - values[is_in].mean()) / k, 0.0)
     for label in (False, True):
-        alike, others = labels == label, is_in & (labels != label)
-        if others.any():
-            placed = credits[np.ix_(alike, others)].mean(1) / 2
-            found[alike] += others.sum() / k * (placed - values[others].mean()) / alike.sum()
+        alike, opposite = labels == label, is_in & (labels != label)
+        if opposite.any():
+            placed = credits[np.ix_(alike, opposite)].mean(1) / 2
+            found[alike] += opposite.sum() / k * (placed - values[opposite].mean()) / alike.sum()
     return found
 
 
 def variance(inside: Sequence[bool], rows: Sequence[Example], baseline: Sequence[Example] | None = None) -> float:
     """Return the sum of squared influences, of a model or of its difference to a baseline."""
-    own = influences(inside, rows)
+    of_model = influences(inside, rows)
     theirs = influences(inside, baseline) if baseline else np.zeros(len(rows))
-    return math.fsum((own - theirs) ** 2)
+    return math.fsum((of_model - theirs) ** 2)
 
 
 def mean_of(value: Callable[[Example], float], rows: Sequence[Example]) -> float:

@@ -33,7 +33,7 @@ def count_corpora(
             sums[model, slice_name, name] = [count_pair(cells[low], cells[high]) for low, high in PAIRS.values()]
             at = [-np.inf, *edges[model]] if edges else []
             reached.setdefault(model, []).append([[np.sum(cells[cell] >= edge) for edge in at] for cell in FOUR_CELLS])
-    at_or_above = {model: np.array(own, np.int64).transpose(1, 0, 2) for model, own in reached.items()}
+    at_or_above = {model: np.array(of_groups, np.int64).transpose(1, 0, 2) for model, of_groups in reached.items()}
     return counts_of(sums, at_or_above if edges else {})
 
 
@@ -45,12 +45,12 @@ def count_corpus(score: ArrayLike, label: ArrayLike, identities: Mapping[str, Ar
 def counts_of(sums: Mapping[Key, Sequence[Sums]], at_or_above: Mapping[str, NDArray[np.int64]] | None = None) -> Counts:
     """Build COUNTS of the sums of each group's six pairs of cells, in the order of `tests.oracle.suite.PAIRS`."""
     model, slice_name, identity = (np.array(names, object) for names in zip(*sums, strict=True))
-    sizes = [[own[0].n_low, own[0].n_high, own[3].n_low, own[3].n_high] for own in sums.values()]
+    sizes = [[pairs[0].n_low, pairs[0].n_high, pairs[3].n_low, pairs[3].n_high] for pairs in sums.values()]
     return Counts(
         groups=Groups(model, slice_name, identity, np.array([" & " in name for name in identity], bool)),
         numbers=np.arange(len(identity)),
         cells=np.array(sizes, np.int64).T,
-        sums=np.array([[pair[2:] for pair in own] for own in sums.values()], object).transpose(1, 2, 0),
+        sums=np.array([[pair[2:] for pair in pairs] for pairs in sums.values()], object).transpose(1, 2, 0),
         row_counts=RowCounts(0, 0, {}),
         profiles={},
         at_or_above=at_or_above or {},

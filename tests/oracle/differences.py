@@ -44,7 +44,7 @@ def compare_models(metric: str, low: Cell, high: Cell, level: float = 0.95) -> d
         variances = [delong_variance(*cells) for cells in zip(low, high, strict=True)]
         ends = [auc_interval(auc, v, m, n, level)[1] or (0, 0) for auc, v in zip(aucs, variances, strict=True)]
         signs = list(product(*([1] * (top > 0.5) + [-1] * (bottom < 0.5) for bottom, top in ends)))
-        most, least = (s * max(abs(end - 0.5) for end in own) for s, own in zip((1, -1), ends, strict=True))
+        most, least = (s * max(abs(end - 0.5) for end in interval) for s, interval in zip((1, -1), ends, strict=True))
     contrasts = [(s * a - t * b, sqrt(combined_variance(low, high, -s * t))) for s, t in signs]
     z = norm.ppf((1 + level) / 2)
     return row | {

@@ -198,9 +198,9 @@ def label_balance(
     return found
 
 
-def balance_bucket(own: Labels, everybody: Labels) -> Row:
+def balance_bucket(members: Labels, everybody: Labels) -> Row:
     """Say what share of the rows of an identity is positive, and how many negatives bring it down to everybody's."""
-    n_rows, n_positive = len(own), int(own.sum())
+    n_rows, n_positive = len(members), int(members.sum())
     n_all, all_positive = len(everybody), int(everybody.sum())
     enough = -(-n_positive * n_all // all_positive) if all_positive else None
     return {

@@ -51,7 +51,7 @@ def search_by_force(
         return []
     mean = Fraction(sum(training)) / len(training)
     predicates = [list_predicates(place, feature, rows, settings.max_bins) for place, feature in enumerate(features)]
-    every = [(place, bins) for place, own in enumerate(predicates) for bins in own]
+    every = [(place, bins) for place, of_feature in enumerate(predicates) for bins in of_feature]
     found: dict[tuple[int, ...], ForcedSlice | None] = {}
     lacked: dict[frozenset[tuple[int, frozenset[int]]], Fraction] = {}
     for length in range(1, settings.max_predicates + 1):
@@ -60,7 +60,7 @@ def search_by_force(
             if len(condition) < length:
                 continue
             inside = [
-                number for number, row in enumerate(rows) if all(row.bins[p] in own for p, own in condition.items())
+                number for number, row in enumerate(rows) if all(row.bins[p] in bins for p, bins in condition.items())
             ]
             train = tuple(number for number in inside if not rows[number].honest)
             honest = tuple(number for number in inside if rows[number].honest)
@@ -71,10 +71,10 @@ def search_by_force(
                 stands_out = all(4 * score / len(train) >= 5 * lacked[frozenset(part)] for part in shorter)
                 # What is left out for a shorter one stands for its rows all the same.
                 found.setdefault(tuple(inside), ForcedSlice(condition, score, train, honest) if stands_out else None)
-    best = sorted((own for own in found.values() if own), key=lambda own: -own.score)[: settings.most]
+    best = sorted((forced for forced in found.values() if forced), key=lambda forced: -forced.score)[: settings.most]
     distinct: dict[tuple[int, ...], ForcedSlice] = {}
-    for own in sorted(join_by_force(best, features), key=rank):
-        distinct.setdefault(tuple(sorted((*own.train, *own.honest))), own)
+    for forced in sorted(join_by_force(best, features), key=rank):
+        distinct.setdefault(tuple(sorted((*forced.train, *forced.honest))), forced)
     return list(distinct.values())
 
 
@@ -85,7 +85,7 @@ def join_by_force(slices: Sequence[ForcedSlice], features: Sequence[Feature]) ->
         before = len(joined)
         for place, feature in enumerate(features):
             while feature.numeric and (two := find_two(joined, place)):
-                joined = [own for own in joined if own not in two] + [join_two(*two, place)]
+                joined = [forced for forced in joined if forced not in two] + [join_two(*two, place)]
     return joined
 
 
@@ -103,5 +103,5 @@ def join_two(low: ForcedSlice, high: ForcedSlice, place: int) -> ForcedSlice:
     return ForcedSlice(condition, low.score + high.score, low.train + high.train, low.honest + high.honest)
 
 
-def rank(own: ForcedSlice) -> tuple[Fraction, int, list[tuple[int, int]]]:
-    return -own.score, len(own.condition), sorted((place, min(bins)) for place, bins in own.condition.items())
+def rank(forced: ForcedSlice) -> tuple[Fraction, int, list[tuple[int, int]]]:
+    return -forced.score, len(forced.condition), sorted((place, min(bins)) for place, bins in forced.condition.items())

@@ -132,8 +132,8 @@ def test_boundaries_and_partitions(rows: list[Row], boundaries: list[float], spl
 def test_strictly_increasing_transforms(rows: list[Row], data: st.DataObject) -> None:
     scores = sorted({row.score for row in rows})
     finite = st.floats(allow_nan=False, allow_infinity=False)
-    others = data.draw(st.lists(finite, min_size=len(scores), max_size=len(scores), unique=True))
-    moved = dict(zip(scores, sorted(others), strict=True))
+    drawn = data.draw(st.lists(finite, min_size=len(scores), max_size=len(scores), unique=True))
+    moved = dict(zip(scores, sorted(drawn), strict=True))
     assert measure([replace(row, score=moved[row.score]) for row in rows]) == measure(rows)
 
 
@@ -260,8 +260,8 @@ def test_fewer_rows_reach_a_higher_edge(rows: list[Row], at: Floats) -> None:
 
 
 @given(rows_of(), edges, edges)
-def test_other_edges_change_no_count(rows: list[Row], at: Floats, others: Floats) -> None:
-    more = np.union1d(at, others)
+def test_other_edges_change_no_count(rows: list[Row], at: Floats, added: Floats) -> None:
+    more = np.union1d(at, added)
     chosen = [0, *(1 + np.searchsorted(more, at))]
     assert np.array_equal(reached(rows, more)[:, :, chosen], reached(rows, at))
 

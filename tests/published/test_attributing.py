@@ -84,8 +84,8 @@ def test_pairs_with_married_negatives_are_worst(census: DataFrame) -> None:
 
 def auc_over(rows: list[Any], positive: Callable[[str], bool], negative: Callable[[str], bool]) -> float:
     """AUC of the union of some crosses: pairs and ordered pairs add up."""
-    own = [row for row in rows if positive(row["positive_group"]) and negative(row["negative_group"])]
-    return float(sum(row["ordered_doubled"] for row in own)) / 2 / float(sum(row["n_pairs"] for row in own))
+    chosen = [row for row in rows if positive(row["positive_group"]) and negative(row["negative_group"])]
+    return float(sum(row["ordered_doubled"] for row in chosen)) / 2 / float(sum(row["n_pairs"] for row in chosen))
 
 
 def test_crosses_of_marriage_and_relationship(census: DataFrame) -> None:

@@ -128,6 +128,6 @@ def test_all_sentences_of_a_template_have_their_deviation(
     assert found["name_adj", "(overall)"][0] == 72_000
     for (template, identity), (n_rows, deviation) in found.items():
         inside = re.compile("" if identity == "(overall)" else rf"(?i)\b{identity}\b")
-        own = scores[(templates == template) & [inside.search(text) is not None for text in texts]]
-        assert n_rows == len(own)
-        assert deviation == pytest.approx(own.std(ddof=1), rel=1e-12)
+        chosen = scores[(templates == template) & [inside.search(text) is not None for text in texts]]
+        assert n_rows == len(chosen)
+        assert deviation == pytest.approx(chosen.std(ddof=1), rel=1e-12)

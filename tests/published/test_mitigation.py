@@ -15,7 +15,7 @@ from biasspark.config.mitigation_settings import MODELS
 from biasspark.workflows.mitigation_experiment import open_experiment, prepare_training, score_test_set
 
 CHOSEN_FOR = {"gay": 0.03, "homosexual": 0.009, "lesbian": 0.006, "queer": 0.006}
-OTHERS = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
+NOT_CHOSEN = ("transgender", "bisexual", "straight", "american", "male", "young", "muslim", "black")
 ADDED = 4_620
 """Comments that the slides say were added: the files' parts train and dev."""
 
@@ -36,7 +36,7 @@ def summaries(
         "text": "comment",
         "filter": "split <> 'test'",
     }
-    generated = {"rows": 20_000, "test_rows": 4_800, "terms": [*CHOSEN_FOR, *OTHERS], "imbalanced": CHOSEN_FOR}
+    generated = {"rows": 20_000, "test_rows": 4_800, "terms": [*CHOSEN_FOR, *NOT_CHOSEN], "imbalanced": CHOSEN_FOR}
     output = {"path": str(tmp_path_factory.mktemp("mitigation"))}
     config = parse_config({"mitigation": files | generated, "output": output}, Path())
     assert config.mitigation is not None

@@ -171,25 +171,26 @@ def test_losses_by_segment(found: Found) -> None:
     for (model, name, segment), row in rows.items():
         examples = examples_of(model, name)
         chosen = {"(overall)": set(examples), "cooks": cooks & set(examples), "nobody": set()}[segment]
-        own = [examples[number] for number in sorted(chosen)]
+        members = [examples[number] for number in sorted(chosen)]
         assert row["predicate"] == PART["segments"].get(segment)
-        assert (row["n_rows"], row["n_positive"]) == (len(own), sum(example.label for example in own))
+        assert (row["n_rows"], row["n_positive"]) == (len(members), sum(example.label for example in members))
         if segment == "nobody":
             counted = {"model", "slice", "segment", "predicate", "n_rows", "n_positive"}
-            assert {own for key, own in row.items() if key not in counted} == {None}
+            assert {value for key, value in row.items() if key not in counted} == {None}
             continue
         whole = list(examples.values())
-        assert row["auc"] == pytest.approx(oracle.auc(own), abs=1e-12)
+        assert row["auc"] == pytest.approx(oracle.auc(members), abs=1e-12)
         for measure, loss, most in (
             ("cross_entropy", oracle.cross_entropy, math.inf),
             ("gini_impurity", oracle.gini, 1.0),
         ):
-            check_mean(row, measure, oracle.mean_of(loss, own), error_of_mean(list(map(loss, own))) ** 2, (0.0, most))
-        mean = oracle.mean_of(partial(oracle.normalized, rows=whole), own)
+            losses = list(map(loss, members))
+            check_mean(row, measure, oracle.mean_of(loss, members), error_of_mean(losses) ** 2, (0.0, most))
+        mean = oracle.mean_of(partial(oracle.normalized, rows=whole), members)
         variance = oracle.variance([number in chosen for number in examples], whole)
         check_mean(row, "mean_normalized_attribution", mean, variance, (0.0, 0.5))
         placements = [
-            [2 * oracle.normalized(example, own) for example in own if example.label == label]
+            [2 * oracle.normalized(example, members) for example in members if example.label == label]
             for label in (False, True)
         ]
         assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
@@ -218,14 +219,14 @@ def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
         crosses[row["model"], row["slice"], row["grouping"]][row["positive_group"], row["negative_group"]] = row
     assert len(crosses) == 8
     by_id = {row[0]: row for row in ROWS}
-    for (model, name, grouping), own in crosses.items():
+    for (model, name, grouping), of_grouping in crosses.items():
         examples = examples_of(model, name)
         members = defaultdict(list)
         for number, example in examples.items():
             members[groups[grouping](by_id[number])].append(example)
-        assert set(own) == {(high, low) for high in members for low in members}
+        assert set(of_grouping) == {(high, low) for high in members for low in members}
         wrong = 0.0
-        for (high, low), row in own.items():
+        for (high, low), row in of_grouping.items():
             positives = [example for example in members[high] if example.label]
             negatives = [example for example in members[low] if not example.label]
             ordered = check_pairs(row, positives, negatives)
@@ -241,7 +242,7 @@ def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
                 for one, other in ((positives, negatives), (negatives, positives))
             ]
             assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
-        assert math.fsum(row["headroom_share"] for row in own.values()) == pytest.approx(1, abs=1e-12)
+        assert math.fsum(row["headroom_share"] for row in of_grouping.values()) == pytest.approx(1, abs=1e-12)
         n_positive = sum(example.label for example in examples.values())
         headroom = 1 - oracle.auc(list(examples.values()))
         assert wrong / n_positive / (len(examples) - n_positive) == pytest.approx(headroom, abs=1e-12)
@@ -273,14 +274,14 @@ def test_nodes_and_slices_are_what_their_predicates_select(spark: SparkSession, 
         examples, selected_rows = examples_of(row["model"], row["slice"]), selected[row["predicate"]]
         assert selected_rows & set(examples_of(row["model"])) <= set(examples)
         whole, inside = list(examples.values()), selected_rows & set(examples)
-        own = [examples[number] for number in sorted(inside & honest)]
-        assert (row["n_train"], row["n_honest"]) == (len(inside - honest), len(own))
+        estimating = [examples[number] for number in sorted(inside & honest)]
+        assert (row["n_train"], row["n_honest"]) == (len(inside - honest), len(estimating))
         value = oracle.gini if row["target"] == "gini" else partial(oracle.normalized, rows=whole)
-        mean = oracle.mean_of(value, own)
+        mean = oracle.mean_of(value, estimating)
         if row["target"] != "gini":
             spread = oracle.variance([number in inside & honest for number in examples], whole)
         else:
-            spread = math.fsum((value(example) - mean) ** 2 for example in own) / (len(own) - 1) / len(own)
+            spread = math.fsum((value(row) - mean) ** 2 for row in estimating) / (len(estimating) - 1) / len(estimating)
         check_mean(row, "mean_honest", mean, spread, (0.0, 1.0 if row["target"] == "gini" else 0.5))
 
 
@@ -361,7 +362,7 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
     """Either has the losses of its probabilities; trees of losses, too."""
     values = "id INT, y BOOLEAN, log_odds DOUBLE, p DOUBLE, q DOUBLE, x INT"
     odds = [(n * 7 % 11) - 5.0 for n in range(80)]
-    rows = [(n, n % 3 == 0, own, 1 / (1 + math.exp(-own)), (n * 5 % 13) / 12, n % 4) for n, own in enumerate(odds)]
+    rows = [(n, n % 3 == 0, odd, 1 / (1 + math.exp(-odd)), (n * 5 % 13) / 12, n % 4) for n, odd in enumerate(odds)]
     frame, link = spark.createDataFrame(rows, values), {"m": "logit"}
     searched = {"numeric": ["x"], "targets": ["gini"], "tree": {"min_leaf": 5, "max_depth": 1}}
 

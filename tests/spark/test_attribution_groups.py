@@ -58,10 +58,10 @@ def test_past_200_groups_the_rest_is_one(spark: SparkSession) -> None:
     ordered = sum(2 * (high > low) + (high == low) for high in positives for low in negatives)
     assert (whole[2], whole[3]) == (404 * 404, ordered)
     assert whole[4] == pytest.approx(1, abs=1e-12)
-    others = whole["others"]
-    assert (others["n_positive"], others["n_negative"], others["n_pairs"]) == (4, 4, 16)
-    own = [[float(group + 3 * label) for group in range(4)] for label in (False, True)]
-    assert others["ordered_doubled"] == sum(2 * (high > low) + (high == low) for high in own[1] for low in own[0])
+    rest = whole["others"]
+    assert (rest["n_positive"], rest["n_negative"], rest["n_pairs"]) == (4, 4, 16)
+    scores = [[float(group + 3 * label) for group in range(4)] for label in (False, True)]
+    assert rest["ordered_doubled"] == sum(2 * (high > low) + (high == low) for high in scores[1] for low in scores[0])
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,9 @@ def test_a_good_first_run_is_accepted_though_nothing_can_be_compared(runs: Runs)
     assert "2 checks" in undecided
     assert "auc holds (1), bpsn holds (1)" in undecided
     assert "latest_bias_alerts" in undecided
-    said = runs.ask("SELECT message FROM latest_bias_alerts WHERE rule = 'auc holds' AND run_date = '2026-01-01'")
-    assert said[0][0] not in runs.good.out
-    assert "accepted run" in said[0][0]
+    messages = runs.ask("SELECT message FROM latest_bias_alerts WHERE rule = 'auc holds' AND run_date = '2026-01-01'")
+    assert messages[0][0] not in runs.good.out
+    assert "accepted run" in messages[0][0]
 
 
 def test_a_bad_run_is_published_and_ends_with_5(runs: Runs) -> None:

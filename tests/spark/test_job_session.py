@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from biasspark.session import job_session, starting_workers
 from tests.harness.running_jobs import changed_settings
 
-OWN = {
+SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "Pacific/Kiritimati",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "77",
@@ -24,7 +24,7 @@ ASKED = {"spark.sql.of.a.job": "1", "spark.sql.execution.arrow.maxRecordsPerBatc
 LOGGER = "org.apache.spark.executor.Executor"
 
 
-NOTEBOOK = OWN | dict.fromkeys(UNSET)
+NOTEBOOK = SETTINGS | dict.fromkeys(UNSET)
 
 
 def read_settings(spark: SparkSession) -> dict[str, str | None]:

@@ -80,8 +80,8 @@ def add_run(folder: Path, run: Run, rows: Rows | None, ledger: dict[str, Any]) -
 
 def merge_of(folder: Path, run_id: str, hour: int, merged: list[str] | None) -> None:
     """Give the ledger a window of days 0 and 1."""
-    own = {"window_start": FIRST, "merged_run_ids": merged}
-    add_run(folder, run_of(1, run_id, hour, "window_metrics"), None, own)
+    window = {"window_start": FIRST, "merged_run_ids": merged}
+    add_run(folder, run_of(1, run_id, hour, "window_metrics"), None, window)
 
 
 def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> Run:
@@ -267,12 +267,12 @@ def test_a_window_is_stale_once_a_date_of_it_was_run_again(
 
 
 def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
-    first, *others = answers["which_slice"]
+    first, *rest = answers["which_slice"]
     assert (first["slice"], first["identity"], first["metric"], first["apart"]) == ("short", "male", "bpsn_auc", False)
     assert first["difference"] == pytest.approx(-0.005, abs=1e-12)
     # The run's whole is worse for `gay` than the slice is.
-    assert others[-1]["identity"] == "gay"
-    assert others[-1]["difference"] == pytest.approx(0.01, abs=1e-12)
+    assert rest[-1]["identity"] == "gay"
+    assert rest[-1]["difference"] == pytest.approx(0.01, abs=1e-12)
 
 
 # ---- from the outside

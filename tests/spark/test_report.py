@@ -136,9 +136,10 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
     enter(store, before, SUITE, status="accepted")
     data = read_report_data(spark, store, RUN_DATE, "civil")
     *warnings, of_runs = data.run["warnings"]
-    places = (store.location(TABLES["score_histograms"], runs[0]), store.location(TABLES["model_comparisons"], runs[1]))
-    assert [warning.startswith(place) for warning, place in zip(warnings, places, strict=True)] == [True, True]
-    assert data.lost == dict(zip(("score_histograms", "model_comparisons"), warnings, strict=True))
+    lost = ("score_histograms", "model_comparisons")
+    folders = [store.location(TABLES[name], run) for name, run in zip(lost, runs, strict=True)]
+    assert [warning.startswith(place) for warning, place in zip(warnings, folders, strict=True)] == [True, True]
+    assert data.lost == dict(zip(lost, warnings, strict=True))
     assert "r_before" in of_runs
     assert data.baseline is not None
     assert data.baseline.is_lost
@@ -298,7 +299,7 @@ def test_arguments_of_other_types_are_named(warehouse: PathStore, spark: SparkSe
 
 
 @pytest.mark.parametrize("nights", [-1, 3.0, True, "three"])
-def test_nights_are_a_whole_number(warehouse: PathStore, spark: SparkSession, nights: Any) -> None:
+def test_the_number_of_runs_is_a_whole_number(warehouse: PathStore, spark: SparkSession, nights: Any) -> None:
     with pytest.raises(ConfigError) as refused:
         night_report(spark, warehouse, RUN_DATE, "civil", nights)
     assert [fault.path for fault in refused.value.faults if isinstance(fault, Fault)] == [("nights",)]

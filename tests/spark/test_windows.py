@@ -102,11 +102,11 @@ def test_a_range_is_measured_date_by_date(place: Place) -> None:
     """The date without rows fails and is reported. The others are measured."""
     assert place.backfill.code == 3
     first, empty, last, whole = map(json.loads, (line for line in place.backfill.out.splitlines() if line[:1] == "{"))
-    assert [own["run_date"] for own in (first, empty, last)] == [FIRST, SECOND, LAST]
+    assert [one["run_date"] for one in (first, empty, last)] == [FIRST, SECOND, LAST]
     assert (empty["status"], empty["exit_code"]) == ("failed", 3)
     assert any(line.startswith(f"{SECOND}: error: ") for line in place.backfill.err.splitlines())
     assert (whole["status"], whole["dates"], whole["skipped"]) == ("failed", 3, [])
-    assert [own["run_id"] for own in whole["published"]] == [first["run_id"], last["run_id"]]
+    assert [one["run_id"] for one in whole["published"]] == [first["run_id"], last["run_id"]]
     assert whole["failed"] == [{"run_date": SECOND, "exit_code": 3}]
 
 
@@ -140,7 +140,7 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
     query = "SELECT DISTINCT window_start, run_date, n_nights FROM latest_window_bias_metrics"
     assert ask(place.warehouse, query) == [(*days, 2)]
     ledger = "SELECT window_start, n_rows, merged_run_ids, unnest(warnings) FROM bias_runs WHERE job = 'window_metrics'"
-    merged = [own["run_id"] for own in place.backfill.summary["published"]]
+    merged = [one["run_id"] for one in place.backfill.summary["published"]]
     ((*row, warning),) = ask(place.warehouse, ledger)
     assert row == [days[0], N_ROWS + 5, merged]
     assert SECOND in warning

@@ -94,8 +94,8 @@ def test_runs_are_measured_in_order_and_each_is_reported_with_its_own_seconds(
     now[0] += 5  # the start of Spark
     outcome = measure_dates("a_job", DAYS, [DAYS[1]], measure, progress, debug=False)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    first, _, *others = DAYS
-    assert [(line["run_date"], line["seconds"]) for line in lines] == [(str(day), day.day) for day in (first, *others)]
+    first, _, *later = DAYS
+    assert [(line["run_date"], line["seconds"]) for line in lines] == [(str(day), day.day) for day in (first, *later)]
     assert outcome.exit_code == 0
     assert outcome.summary == {
         "job": "a_job",
@@ -103,7 +103,7 @@ def test_runs_are_measured_in_order_and_each_is_reported_with_its_own_seconds(
         "from": DAYS[0],
         "to": DAYS[-1],
         "dates": 4,
-        "published": [{"run_date": day, "run_id": f"r{day.day}", "n_rows": 5} for day in (first, *others)],
+        "published": [{"run_date": day, "run_id": f"r{day.day}", "n_rows": 5} for day in (first, *later)],
         "failed": [],
         "gate_failed": [],
         "skipped": [DAYS[1]],

@@ -77,7 +77,7 @@ def test_the_tasks_of_the_suite_are_planned_as_they_were_measured() -> None:
     assert plan.seconds == pytest.approx(found["medians"]["rows: 100000000"], rel=0.15)
     assert worker_mb <= plan.worker_mb
     assert plan.heap_mb < 1074  # of which both had 1 GiB
-    assert [own["spilled_mb"] for own in found["tasks"]["rows: 100000000"].values()] == [0, 0]
+    assert [of_kind["spilled_mb"] for of_kind in found["tasks"]["rows: 100000000"].values()] == [0, 0]
 
 
 def test_a_run_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:

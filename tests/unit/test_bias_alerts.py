@@ -166,12 +166,12 @@ def test_gaps_of_rates_are_tested_by_the_inverse_of_their_intervals(statistics: 
     }  # fmt: skip
     everyone = [*FALSE_ALARMS.values(), (20, 200)]
     for name in ("loud", "quiet", "alike"):
-        own, row = FALSE_ALARMS[name], alerts["not louder", name]
-        others = (sum(n for n, _ in everyone) - own[0], sum(n for _, n in everyone) - own[1])
+        group, row = FALSE_ALARMS[name], alerts["not louder", name]
+        background = (sum(n for n, _ in everyone) - group[0], sum(n for _, n in everyone) - group[1])
         assert (row["threshold"], row["metric"], row["paired"]) == (0.5, "fpr_gap", None)
-        assert row["value"] == pytest.approx(own[0] / own[1] - others[0] / others[1], abs=1e-15)
-        assert (row["value_low"], row["value_high"]) == pytest.approx(newcombe_gap(own, others), abs=1e-12)
-        assert row["p_compliance"] == pytest.approx(p_value(own, others, 0.1), rel=1e-6)
+        assert row["value"] == pytest.approx(group[0] / group[1] - background[0] / background[1], abs=1e-15)
+        assert (row["value_low"], row["value_high"]) == pytest.approx(newcombe_gap(group, background), abs=1e-12)
+        assert row["p_compliance"] == pytest.approx(p_value(group, background, 0.1), rel=1e-6)
         assert row["p_violation"] == pytest.approx(1 - row["p_compliance"], abs=1e-12)
     assert "no rows" in alerts["even", "nobody"]["message"]
     assert "fpr_gap at 0.5 of loud" in alerts["even", "loud"]["message"]

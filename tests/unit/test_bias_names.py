@@ -39,7 +39,7 @@ SHAPES = {
     "closer": ("closer_together", "small"),
     "apart": ("farther_apart", "small"),
 }
-OTHERS = (
+SHIFTED = (
     ScoreDistribution("negatives up", (0.2, 0.6), (0.55, 0.6)),
     ScoreDistribution("positives up", (0.2, 0.6), (0.2, 0.8)),
     ScoreDistribution("negatives down", (0.3, 0.7), (0.1, 0.7)),
@@ -66,7 +66,7 @@ def measure(score: Any, label: Any, subgroup: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("n_rows", [1_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_shapes_of_the_paper_have_their_names(n_rows: int) -> None:
     """Also with many rows, where the gaps of F and G, 0.012 and 0.035 by truncation, are sure."""
-    shapes = (*DISTRIBUTIONS, PRINTED_A, *OTHERS)
+    shapes = (*DISTRIBUTIONS, PRINTED_A, *SHIFTED)
     rows = make_table(ScoreDistributionsRequest(1, n_rows, shapes))
     found = {}
     for shape in SHAPES:

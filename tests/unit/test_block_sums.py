@@ -78,8 +78,8 @@ def test_joined_blocks_have_the_sums_of_all_rows(monkeypatch: pytest.MonkeyPatch
     """However many cells are joined; no row of the first block is in the slice of the second value."""
     monkeypatch.setattr(block_sums, "CELLS_AT_ONCE", at_once)
     values = [SummedValue(Target(0, part, "auc"), 20, 1 << 18) for part in (0, 1)]
-    first, *others = cut_blocks(draw_examples(7, 400, FEATURES), [0.2, 0.4, 0.6, 0.8]).values()
-    parts = [CellSums.of(first, 0, values[:1]), *(CellSums.of(block, 0, values) for block in others)]
+    first, *later = cut_blocks(draw_examples(7, 400, FEATURES), [0.2, 0.4, 0.6, 0.8]).values()
+    parts = [CellSums.of(first, 0, values[:1]), *(CellSums.of(block, 0, values) for block in later)]
     joined = [*join_sums(parts)]
     assert len(joined) == n_joined
     both = [add_cells(sums) for sums in (parts, joined)]

@@ -82,7 +82,7 @@ def test_no_rows_make_no_block(sort: Sorter) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_places_are_split_by_range_and_stay_in_order(seed: int) -> None:
     _, scores, boundaries = random_rows(seed)
-    found = {score_range: places.tolist() for score_range, places in split_by_range(find_ranges(scores, boundaries))}
+    found = {number: positions.tolist() for number, positions in split_by_range(find_ranges(scores, boundaries))}
     wanted: dict[int, list[int]] = {}
     for place, score in enumerate(scores.tolist()):
         wanted.setdefault(bisect_right(boundaries.tolist(), score), []).append(place)

@@ -109,8 +109,8 @@ def test_annotations_are_missing_together_and_mentions_stay() -> None:
         assert np.array_equal(quarter[name].is_null().to_numpy(), missing)
         assert np.array_equal(np.nan_to_num(numbers(quarter, name))[~missing], numbers(every, name)[~missing])
         assert not (numbers(every, name)[missing] >= 0.5).any()
-    others = ["id", "created_date", "target", "comment_length", "toxicity_1", "toxicity_6"]
-    assert quarter.select(others).equals(every.select(others))
+    names = ["id", "created_date", "target", "comment_length", "toxicity_1", "toxicity_6"]
+    assert quarter.select(names).equals(every.select(names))
 
 
 def test_text_has_its_length_and_names_what_it_mentions() -> None:

@@ -167,8 +167,8 @@ class TestApi:
         assert parse_measures(tables, scored=False).models == {}
         balance = changed(models=None, label_balance={"text": "t"})
         assert parse_config(balance, BASE).models == {}
-        for others in (changed(models=None), balance | {"thresholds": {"at": [0.5]}}):
-            assert keys_of(others) == ["models"]
+        for wrong in (changed(models=None), balance | {"thresholds": {"at": [0.5]}}):
+            assert keys_of(wrong) == ["models"]
 
 
 # ---- any configuration is read as it was written, or refused with one line per fault

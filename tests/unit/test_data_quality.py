@@ -27,8 +27,8 @@ def assert_says(warnings: Iterable[str], *words: list[str]) -> None:
     """Assert that there is a warning for each list, and that it has its words."""
     texts = list(warnings)
     assert len(texts) == len(words), texts
-    for text, own in zip(texts, words, strict=True):
-        assert [word for word in own if word not in text] == [], text
+    for text, of_text in zip(texts, words, strict=True):
+        assert [word for word in of_text if word not in text] == [], text
 
 
 PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "highest": 1.0, "best_subgroup_auc": 0.8}
@@ -67,7 +67,7 @@ PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "
     ],
 )
 def test_peculiar_scores(changes: dict[str, Any], words: list[list[str]]) -> None:
-    assert_says(score_warnings([ScoreProfile("s", **PROFILE | changes)]), *(["model s: ", *own] for own in words))
+    assert_says(score_warnings([ScoreProfile("s", **PROFILE | changes)]), *(["model s: ", *one] for one in words))
 
 
 def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:

@@ -100,7 +100,7 @@ def test_intervals_stay_in_the_range_of_the_difference() -> None:
 def test_the_difference_of_gaps_is_no_more_than_their_own_intervals_allow(value: float, baseline: float) -> None:
     """By trying all sizes of both gaps that their intervals have in them."""
     paired = gap(value, baseline, 0.06, (1.0, 1.0))
-    sizes = [np.abs(np.linspace(own - 0.06, own + 0.06, 1001)) for own in (value, baseline)]
+    sizes = [np.abs(np.linspace(center - 0.06, center + 0.06, 1001)) for center in (value, baseline)]
     found = estimate_difference(paired, 0.95)
     assert found[1:3] == pytest.approx((-sizes[1].max(), sizes[0].max()), abs=1e-12)
     differences = np.subtract.outer(*sizes)

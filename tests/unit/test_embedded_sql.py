@@ -137,7 +137,7 @@ def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(t
 
 
 @pytest.mark.parametrize(
-    ("pattern", "matching", "others"),
+    ("pattern", "matching", "unmatched"),
     [
         (r"\bgay\b", ["a gay man"], ["gaya"]),
         (r"^\w+$", ["ab_1", "ab\n"], ["ä", "a b", "ab\nc"]),
@@ -158,13 +158,13 @@ def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(t
         (r"(?iu)^[h-j_-]$", ["-", "\u0130", "_"], ["`"]),
     ],
 )
-def test_patterns_match_as_in_java(pattern: str, matching: list[str], others: list[str]) -> None:
+def test_patterns_match_as_in_java(pattern: str, matching: list[str], unmatched: list[str]) -> None:
     """Python's `re`, like Rust, knows letters of Unicode, and is given the classes that the translation writes out."""
     written = re.sub(r"\\x\{([0-9a-f]+)\}", lambda match: f"\\u{int(match[1], 16):04x}", to_rust(pattern)).replace(
         r"\z", r"\Z"
     )
     assert [text for text in matching if not re.search(written, text)] == []
-    assert [text for text in others if re.search(written, text)] == []
+    assert [text for text in unmatched if re.search(written, text)] == []
 
 
 @pytest.mark.parametrize(

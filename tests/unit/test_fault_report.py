@@ -26,14 +26,14 @@ def test_a_line_for_each_test(tmp_path: Path) -> None:
     files = [tmp_path / "first.xml", tmp_path / "later.xml"]
     for file, text in zip(files, (FIRST, LATER), strict=True):
         file.write_text(text)
-    others = (
+    unchanged = (
         "| All is well | So it stays. | 2 | survived |\n"
         "| The disk is small | It is named. | 1 | 1 not run: no disk can be mounted |\n"
     )
     first = "| One dies | The other lives. | 2 | {} |\n"
-    wanted = HEAD + first.format("1 survived, 1 NOT survived") + others
+    wanted = HEAD + first.format("1 survived, 1 NOT survived") + unchanged
     assert format_table(read_results(files[:1]), DESCRIBED) == wanted
-    assert format_table(read_results(files), DESCRIBED) == HEAD + first.format("survived") + others
+    assert format_table(read_results(files), DESCRIBED) == HEAD + first.format("survived") + unchanged
 
 
 def test_each_line_of_the_page_is_of_a_test() -> None:

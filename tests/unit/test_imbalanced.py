@@ -72,8 +72,8 @@ def test_rates_are_those_of_the_slides(comments: list[dict[str, object]], bucket
     for term in ("gay", "middle eastern"):
         found = [bool(row["label"]) for row in of_length if row["term"] == term]
         assert_share(found, PERCENT_TOXIC_IMBALANCED[bucket] / 100)
-    others = [bool(row["label"]) for row in of_length if row["term"] not in (None, "gay", "middle eastern")]
-    assert_share(others, PERCENT_TOXIC[bucket] / 100)
+    rest = [bool(row["label"]) for row in of_length if row["term"] not in (None, "gay", "middle eastern")]
+    assert_share(rest, PERCENT_TOXIC[bucket] / 100)
 
 
 def test_terms_are_mentioned_as_often_as_asked_for(comments: list[dict[str, object]]) -> None:

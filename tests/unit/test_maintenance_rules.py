@@ -26,9 +26,9 @@ def row(run_id: str, day: int, **columns: object) -> LedgerRow:
     return published | {"accepts_run_id": None, "window_start": None} | columns
 
 
-def removed(ledger: Sequence[LedgerRow], *others: str) -> list[tuple[str, str]]:
+def removed(ledger: Sequence[LedgerRow], *unlisted: str) -> list[tuple[str, str]]:
     """Return (run, reason) of the runs removed from a table that holds those of the ledger, and others."""
-    runs = {(RUN_DATE, run_id) for run_id in (*(one["run_id"] for one in ledger), *others)}
+    runs = {(RUN_DATE, run_id) for run_id in (*(one["run_id"] for one in ledger), *unlisted)}
     removals, _ = choose_removals({"bias_metrics": runs}, ledger, POLICY)
     return [(removal.run_id, removal.reason) for removal in removals]
 

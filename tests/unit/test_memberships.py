@@ -196,8 +196,8 @@ def test_sources_that_are_unknown_on_different_rows_and_their_pairs(seed: int, c
     batch = batch_of(encoding, states, values)
     assert find_states(encoding, batch) == want_states(encoding, singles)
     entries = memberships_of(encoding, batch)
-    places = list(zip(entries.row.tolist(), entries.identity.tolist(), strict=True))
-    assert crossed or places == sorted(places)
+    pairs = list(zip(entries.row.tolist(), entries.identity.tolist(), strict=True))
+    assert crossed or pairs == sorted(pairs)
 
 
 @pytest.mark.parametrize("odd", [[], [None], [math.nan], [1.5, -0.1, 0.7], [None, math.nan, math.inf]])

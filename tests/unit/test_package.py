@@ -46,10 +46,10 @@ def test_zip_holds_pure_python_and_its_licenses(archive: Path) -> None:
     names = zipfile.ZipFile(archive).namelist()
     assert "biasspark/__init__.py" in names
     assert names == sorted(names)
-    others = [Path(name) for name in names if not name.startswith("biasspark/")]
-    assert {path.parts[0].partition("-")[0] for path in others} == set(PURE)
-    assert {path.suffix for path in others if not path.parts[0].endswith(".dist-info")} == {".py", ".typed"}
-    assert len([path for path in others if path.name.startswith("LICENSE")]) == len(PURE)
+    dependencies = [Path(name) for name in names if not name.startswith("biasspark/")]
+    assert {path.parts[0].partition("-")[0] for path in dependencies} == set(PURE)
+    assert {path.suffix for path in dependencies if not path.parts[0].endswith(".dist-info")} == {".py", ".typed"}
+    assert len([path for path in dependencies if path.name.startswith("LICENSE")]) == len(PURE)
     assert {Path(name).suffix for name in names if name.startswith("biasspark/")} <= {".py", *DATA}
 
 

@@ -21,7 +21,7 @@ def draws_from(sample: Sample) -> Draws:
 def draw_sample(seed: int, sizes: tuple[int, int], shift: float, digits: int = 6) -> Sample:
     rng = np.random.default_rng(seed)
     scores = (rng.normal(mean, 1, n_rows).round(digits) for mean, n_rows in zip((0.0, shift), sizes, strict=True))
-    negatives, positives = (sort_examples(own, np.empty((0, len(own)), np.int64)) for own in scores)
+    negatives, positives = (sort_examples(of_label, np.empty((0, len(of_label)), np.int64)) for of_label in scores)
     return negatives, positives
 
 

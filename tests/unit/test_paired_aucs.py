@@ -31,7 +31,7 @@ def draw(seed: int, n_low: int = 12, n_high: int = 9) -> tuple[Array, Array]:
 
 
 def place(rows: Array, among: Array) -> Products:
-    x, y = (ordered_doubled(other, own).sum(axis=0) for own, other in zip(rows, among, strict=True))
+    x, y = (ordered_doubled(other, placed).sum(axis=0) for placed, other in zip(rows, among, strict=True))
     return Products(*map(int, (len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y)))
 
 
@@ -115,10 +115,10 @@ def test_what_every_group_leaves_alike_has_variance_0(n_groups: int) -> None:
 
     def side(ordered: list[int]) -> Replicates:
         u, n = 4 * n_groups * (n_groups - 1) // 2 + sum(ordered), 2 * n_groups
-        left = [PairCounts(n - 2, n - 2, 2 * (u - own - 4 * (n_groups - 1))) for own in ordered]
+        left = [PairCounts(n - 2, n - 2, 2 * (u - n_ordered - 4 * (n_groups - 1))) for n_ordered in ordered]
         return Replicates(PairCounts(n, n, 2 * u), left)
 
-    found = jackknife_aucs(side(ordered), side([own - 1 for own in ordered]))
+    found = jackknife_aucs(side(ordered), side([n_ordered - 1 for n_ordered in ordered]))
     assert found.variance
     assert found.baseline_variance
     assert found.difference_variance == 0.0

@@ -69,7 +69,7 @@ def test_sums_are_those_of_all_pairs_whatever_the_cut(crossed: bool) -> None:
         }
         for (n, cell), (m, among) in product(enumerate(FOUR_CELLS), enumerate(FOUR_CELLS)):
             if cell != among and (identity or "subgroup" not in cell + among):
-                x, y = (ordered_doubled(own[cells[among]], own[cells[cell]]).sum(axis=0).tolist() for own in scores)
+                x, y = (ordered_doubled(one[cells[among]], one[cells[cell]]).sum(axis=0).tolist() for one in scores)
                 squares = (sum(a * b for a, b in zip(u, v, strict=True)) for u, v in ((x, x), (y, y), (x, y)))
                 assert whole[number, identity, n, m].tolist() == [len(x), sum(x), sum(y), *squares]
 

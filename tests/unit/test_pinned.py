@@ -125,7 +125,7 @@ def test_every_trial_is_measured_on_the_rows_that_it_keeps(cell: str, include_su
     sampled = {"pinned_auc": [weighted_pinned_auc(corpus, keeps, include_subgroup) for keeps in trials]}
     for name in SUITE:
         cells = [cut_cells(score, label, np.where(keeps == 1, inside, np.nan)) for keeps in trials]
-        sampled[name] = [auc_by_pairs(own[PAIRS[name][0]], own[PAIRS[name][1]]) for own in cells]
+        sampled[name] = [auc_by_pairs(of_trial[PAIRS[name][0]], of_trial[PAIRS[name][1]]) for of_trial in cells]
     for name, values in sampled.items():
         found = row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"]
         assert found == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-12)

@@ -109,9 +109,9 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
     aucs = []
     key = (pinned.seed, *map(stable_number, names_of(corpus.encoding.names[number])), source)
     for trial in range(pinned.trials):
-        places, _ = draw_positions(Subset(len(places_of), len(pooled), (*key, trial)), 0, len(places_of))
-        assert len(places) == len(pooled)
-        pool = [row[:2] for row in pooled] + [places_of[place] for place in places]
+        positions, _ = draw_positions(Subset(len(places_of), len(pooled), (*key, trial)), 0, len(places_of))
+        assert len(positions) == len(pooled)
+        pool = [row[:2] for row in pooled] + [places_of[place] for place in positions]
         pairs = ordered_doubled(
             [score for score, positive in pool if not positive], [score for score, positive in pool if positive]
         )

@@ -41,7 +41,7 @@ def test_no_zip_file_is_read_anew_and_each_is_still_imported_from(
     assert len(finders()) == 2  # of the file itself, and of the package
     cut_batches(frame_of([]), lambda _: [])
     assert finders() == set()
-    assert not any(isinstance(own, zipimport.zipimporter) for own in sys.path_importer_cache.values())
+    assert not any(isinstance(finder, zipimport.zipimporter) for finder in sys.path_importer_cache.values())
     modules.append(importlib.import_module("package_of_a_test.later"))
     assert [module.NAME for module in modules] == ["one", "two", "later"]
     for name in [name for name in sys.modules if name.startswith("package_of_a_test")]:

@@ -20,27 +20,27 @@ USERS = st.text(string.ascii_letters + string.digits + "+=%.-_", max_size=20)
 NAMES = st.sampled_from(
     ["sig", "SIG", "token", "X-Amz-Signature", "X-Amz-Security-Token", "AWSAccessKeyId", "password", "secret", "key"]
 )
-PLACES = st.lists(st.text(string.ascii_letters + string.digits + ":@=.-_", max_size=9), max_size=4).map("/".join)
+PATHS = st.lists(st.text(string.ascii_letters + string.digits + ":@=.-_", max_size=9), max_size=4).map("/".join)
 
 
-@given(SCHEMES, USERS, SECRETS, PLACES)
+@given(SCHEMES, USERS, SECRETS, PATHS)
 @example("s3a", "KEY", "abc/def", "x")
 @example("jdbc", "user", "p@ss", "x")
 @example("jdbc", "user", "two words", "x")
 def test_no_password_is_left(scheme: str, user: str, password: str, place: str) -> None:
-    said = redact(f'[corpus] path = "{scheme}://{user}:{password}@bucket.host/{place}": there is nothing')
-    assert "§" not in said
-    assert password not in said
-    assert said.startswith(f'[corpus] path = "{scheme}://(redacted)@')
-    assert said.endswith('": there is nothing')
+    shown = redact(f'[corpus] path = "{scheme}://{user}:{password}@bucket.host/{place}": there is nothing')
+    assert "§" not in shown
+    assert password not in shown
+    assert shown.startswith(f'[corpus] path = "{scheme}://(redacted)@')
+    assert shown.endswith('": there is nothing')
 
 
-@given(SCHEMES, PLACES, NAMES, IN_QUERIES)
+@given(SCHEMES, PATHS, NAMES, IN_QUERIES)
 @example("https", "x", "sig", "SECRET")
 def test_no_key_is_left_in_a_query(scheme: str, place: str, name: str, secret: str) -> None:
-    said = redact(f"{scheme}://bucket/{place}?sv=2024&{name}={secret}&sp=r")
-    assert "§" not in said
-    assert said.endswith(f"?sv=2024&{name}=(redacted)&sp=r")
+    shown = redact(f"{scheme}://bucket/{place}?sv=2024&{name}={secret}&sp=r")
+    assert "§" not in shown
+    assert shown.endswith(f"?sv=2024&{name}=(redacted)&sp=r")
 
 
 @pytest.mark.parametrize("digits", ["1", "8020", "65535"])
@@ -48,7 +48,7 @@ def test_a_key_of_amazon_may_begin_as_a_port_does(digits: str) -> None:
     assert redact(f"s3a://KEY:{digits}/abc@bucket/x") == "s3a://(redacted)@bucket/x"
 
 
-@given(st.sampled_from(["", "file://", "s3a://bucket", "hdfs://nn:8020", "hdfs://[::1]:8020"]), PLACES)
+@given(st.sampled_from(["", "file://", "s3a://bucket", "hdfs://nn:8020", "hdfs://[::1]:8020"]), PATHS)
 def test_a_path_that_has_no_password_stays(root: str, place: str) -> None:
     assert redact(f"{root}/{place}") == f"{root}/{place}"
 
@@ -70,5 +70,5 @@ def test_what_tells_no_secret_stays(text: str) -> None:
 
 
 def test_each_uri_of_a_text_is_looked_at() -> None:
-    said = redact('from "s3a://K:a/b@one/x" to "hdfs://u:c@two/y" by https://three/z?sig=d#e, done')
-    assert said == 'from "s3a://(redacted)@one/x" to "hdfs://(redacted)@two/y" by https://three/z?sig=(redacted) done'
+    shown = redact('from "s3a://K:a/b@one/x" to "hdfs://u:c@two/y" by https://three/z?sig=d#e, done')
+    assert shown == 'from "s3a://(redacted)@one/x" to "hdfs://(redacted)@two/y" by https://three/z?sig=(redacted) done'

@@ -155,7 +155,7 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
     assert shown.slices() == ["all", *(f"part {number:02}" for number in range(3, 25, 3))]
     page = write_page(shown)
     text = read_text(page)
-    for said in (
+    for words in (
         "22 more",
         "part 00 , part 01 , part 02 , part 04 ,",
         "28 identities",
@@ -163,7 +163,7 @@ def test_with_many_slices_the_page_is_bounded_and_says_what_it_lacks() -> None:
         "6 of 31",
         "20 of 31",
     ):
-        assert said in text
+        assert words in text
     assert page.count("Curves of equal rates of") == 1  # 24 curves of 9 slices and 2 models
     assert len(page.encode()) < 1.5 * MEGABYTE
 
@@ -247,16 +247,16 @@ def test_identities_without_rows_leave_no_table_and_no_heading_without_text(repo
 
 
 def test_a_run_may_attribute_other_models_and_have_no_identities(report: ReportData) -> None:
-    others = [row | {"model": "other"} for row in report.rows("loss_by_segment")]
+    losses = [row | {"model": "other"} for row in report.rows("loss_by_segment")]
     summaries = [dict.fromkeys(row) | {"model": "m", "slice": "all"} for row in report.rows("model_summary")[:1]]
-    tables = {"model_summary": summaries, "loss_by_segment": others}
+    tables = {"model_summary": summaries, "loss_by_segment": losses}
     page = write_page(replace(report, tables=tables, history=(), baseline=None, n_identities=0))
     assert "<bdi>other</bdi>" in page
     assert {*re.findall(r'<section id="(.*?)"', page)} == {"models", "attribution", "source", "definitions"}
     assert "<code>[identities]</code>" in page
     alone = replace(report, tables=tables, history=(), baseline=None, n_identities=0)
     for text in (read_text(page), write_model_card(alone)):
-        assert [said for said in ("values below", "worst identities", "Every identity") if said in text] == []
+        assert [words for words in ("values below", "worst identities", "Every identity") if words in text] == []
 
 
 ALONE = {
@@ -281,7 +281,7 @@ ALONE = {
 
 @pytest.mark.parametrize("section", ALONE)
 def test_a_run_may_have_one_section_alone(report: ReportData, section: str) -> None:
-    names, said, unsaid = ALONE[section]
+    names, shown, hidden = ALONE[section]
     tables = {name: report.rows(name) for name in names}
     run = {**report.run, "job": "attribution"} if section == "attribution" else report.run
     alone = replace(report, tables=tables, history=(), baseline=None, run=run)
@@ -291,8 +291,8 @@ def test_a_run_may_have_one_section_alone(report: ReportData, section: str) -> N
     assert re.findall(r'<section id="(.*?)"', page) == [section, "source", "definitions"]
     assert {*links} <= {*re.findall(r' id="(.*?)"', page)}
     for text in (read_text(page), card):
-        assert [words for words in said if words not in text] == []
-        assert [words for words in unsaid if words in text] == []
+        assert [words for words in shown if words not in text] == []
+        assert [words for words in hidden if words in text] == []
 
 
 def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:

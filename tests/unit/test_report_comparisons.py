@@ -111,9 +111,9 @@ def test_every_pair_that_got_worse_is_on_the_page(report: ReportData) -> None:
     against = compare(report, *crossed)
     assert ([one.row["identity"] for one in against.worse], against.rows) == (pairs, {})
     data = with_rows(report, model_comparisons=crossed)
-    first, folded = page_without_charts(data).split("25 more of 37</summary>")
+    first, rest = page_without_charts(data).split("25 more of 37</summary>")
     assert "12 of 37</caption>" in first
-    assert (first.count("gay &amp; number"), folded.count("gay &amp; number")) == (13, 25)  # the top names the largest
+    assert (first.count("gay &amp; number"), rest.count("gay &amp; number")) == (13, 25)  # the top names the largest
     assert "12 of 37:" in write_model_card(data)
 
 

@@ -27,7 +27,7 @@ def test_worst_first(report: ReportData) -> None:
     worst = list_worst(report, MODELS[0])
     assert (worst[0]["identity"], find_lowest(worst[0]).metric) == ("gay", "bpsn_auc")
     highs = [[row[f"{name}_high"] for name in AUCS] for row in worst]
-    assert [find_lowest(row).high for row in worst] == sorted(min(filter(None, own)) for own in highs)
+    assert [find_lowest(row).high for row in worst] == sorted(min(filter(None, of_row)) for of_row in highs)
     assert next(iter(report.identities())) == "gay"
     assert list_metrics(report, "short").keys() == {*NAMES, EMPTY}
 

@@ -86,11 +86,11 @@ def test_a_model_is_not_compared_with_itself() -> None:
 
 def test_faults_of_arguments_are_all_listed() -> None:
     metrics = metrics_table(run_rows())
-    nameless = metrics.set_column(metrics.column_names.index("model"), "model", pa.nulls(len(metrics), pa.string()))
+    unnamed = metrics.set_column(metrics.column_names.index("model"), "model", pa.nulls(len(metrics), pa.string()))
     calls: tuple[tuple[pa.Table, str, str, list[str]], ...] = (
         (metrics, "m", "m", ["second", "min_rows"]),
         (metrics, "m", "n", ["first", "second", "min_rows"]),
-        (nameless, "m", "n", ["first", "second", "min_rows"]),
+        (unnamed, "m", "n", ["first", "second", "min_rows"]),
         (metrics.drop_columns(["slice"]), "m", "n", ["metrics", "min_rows"]),
     )
     for table, first, second, expected in calls:

@@ -74,7 +74,7 @@ def keep(rows: Sequence[Row], encoding: Encoding, edges: np.ndarray) -> Iterator
     """Give the pieces that a run keeps, of rows that two tasks have sorted."""
     keeping = replace(encoding, keeps_state=True)
     half = len(rows) // 2
-    tasks = [batch(own, keeping) for own in (rows[:half], rows[half:]) if own]
+    tasks = [batch(part, keeping) for part in (rows[:half], rows[half:]) if part]
     for (model, _, score_range), parts in gather_parts(
         tasks, keeping, lambda held: cut_task_rows(held, [edges])
     ).items():

@@ -64,8 +64,8 @@ class Corpus:
             kept = [rows[place] for place in draw_positions(subset, 0, len(rows))[0]]
             sums = []
             for name in OTHER_LABEL[skew.cell]:
-                others = self.scores_of(name)
-                low, high = (kept, others) if skew.cell.endswith("negative") else (others, kept)
+                opposite = self.scores_of(name)
+                low, high = (kept, opposite) if skew.cell.endswith("negative") else (opposite, kept)
                 sums.append(int(ordered_doubled(low, high).sum()))
             found.append((sums[0], sums[1]))
         return found
@@ -87,7 +87,7 @@ def test_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPat
 def test_each_trial_keeps_as_many_rows_and_other_rows() -> None:
     skew = PinnedSkew(identity="asked", fraction=0.29, trials=50)
     drawn = [draw_positions(subset, 0, 50)[0].tolist() for subset in list_subsets(skew, "model", "all", 50)]
-    assert {len(places) for places in drawn} == {50 - 15}
+    assert {len(positions) for positions in drawn} == {50 - 15}
     assert len(set(map(tuple, drawn))) == 50
     for other in (
         list_subsets(skew, "model", "short", 50),

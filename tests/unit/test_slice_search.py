@@ -99,11 +99,11 @@ def test_pruning_loses_nothing(drawn: tuple[Sample, tuple[Feature, ...]], wanted
     sample, features = drawn
     expected = search_by_force(rows_of(sample), features, wanted)
     searched, _ = search_sample(sample, features, wanted)
-    assert searched.conditions() == [own.condition for own in expected]
+    assert searched.conditions() == [one.condition for one in expected]
     assert not searched.missed
     found = find_slices(sample, features, wanted)
-    assert [own.score for own in found] == [pytest.approx(float(own.score) * UNIT, rel=1e-15) for own in expected]
-    assert [(own.n_train, own.n_honest) for own in found] == [(len(own.train), len(own.honest)) for own in expected]
+    assert [one.score for one in found] == [pytest.approx(float(one.score) * UNIT, rel=1e-15) for one in expected]
+    assert [(one.n_train, one.n_honest) for one in found] == [(len(one.train), len(one.honest)) for one in expected]
 
 
 def draw_sample(
@@ -189,7 +189,7 @@ def test_what_was_left_out_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (5, 20, 80):
         monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
         searched, asked = search_sample(sample, FIVE, wanted)
-        n_missing += sum(own.condition not in searched.conditions() for own in every)
+        n_missing += sum(one.condition not in searched.conditions() for one in every)
         assert max(asked) <= room
         assert searched.missed
     assert n_missing > 0
@@ -212,16 +212,16 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
 def test_slices_have_ranks_sizes_means_scores_and_loss_shares() -> None:
     sample = draw_sample(6, 800, FIVE, [(PLANTED[0], 0.1)])
     found: list[Any] = find_slices(sample, FIVE, SliceSearch(min_rows=20))
-    assert [own.rank for own in found] == list(range(1, 11))
+    assert [one.rank for one in found] == list(range(1, 11))
     values, honest = sample.values * UNIT, sample.honest
-    for own in found:
-        rows = sample.inside(own.condition)
+    for one in found:
+        rows = sample.inside(one.condition)
         train, estimate = values[rows & ~honest], values[rows & honest]
-        assert (own.n_train, own.n_honest) == (len(train), len(estimate))
-        assert own.mean_train == pytest.approx(train.mean(), rel=1e-12)
-        assert own.mean_honest == pytest.approx(estimate.mean(), rel=1e-12)
-        assert own.score == pytest.approx(len(train) * (values[~honest].mean() - train.mean()), rel=1e-9)
-        assert own.loss_share == pytest.approx(rows.mean(), rel=1e-12)
+        assert (one.n_train, one.n_honest) == (len(train), len(estimate))
+        assert one.mean_train == pytest.approx(train.mean(), rel=1e-12)
+        assert one.mean_honest == pytest.approx(estimate.mean(), rel=1e-12)
+        assert one.score == pytest.approx(len(train) * (values[~honest].mean() - train.mean()), rel=1e-9)
+        assert one.loss_share == pytest.approx(rows.mean(), rel=1e-12)
     assert found[0].confirmed
     assert found[0].condition == PLANTED[0]
 
@@ -237,8 +237,8 @@ def test_what_is_no_worse_is_left_out() -> None:
     sums = [MeasuredSet(train, honest) for train, honest in zip(trains, honests, strict=True)]
     found = judge(conditions, sums, whole, [AGE])
     assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]
-    for own in found:
-        assert (own.p_value, own.p_adjusted, own.found, own.loss_share) == (None, None, False, None)
+    for one in found:
+        assert (one.p_value, one.p_adjusted, one.found, one.loss_share) == (None, None, False, None)
     assert found[1].mean_honest is None
 
 
@@ -252,7 +252,7 @@ def test_candidates_are_counted_exactly() -> None:
     bins = [rng.integers(0, feature.n_bins, 300) for feature in features]
     each = [rng.integers(-(2**54), 2**54, 300) for _ in range(5)]
     intervals = [frozenset({0}), frozenset({1, 2, 3}), frozenset({4, 5, 6})]
-    predicates = [slice_kernel.Predicate(0, own) for own in intervals]
+    predicates = [slice_kernel.Predicate(0, interval) for interval in intervals]
     predicates += [slice_kernel.Predicate(1, frozenset({number})) for number in range(5)]
     predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
     bins[1][bins[1] == 3] = 2

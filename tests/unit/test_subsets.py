@@ -24,9 +24,9 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def whole(subset: Subset) -> list[int]:
-    places, counts = draw_positions(subset, 0, subset.total)
+    positions, counts = draw_positions(subset, 0, subset.total)
     assert (counts == 1).all()
-    return [int(place) for place in places]
+    return [int(place) for place in positions]
 
 
 def assert_by_chance(found: Counter[int], expected: np.ndarray) -> None:
@@ -55,12 +55,12 @@ def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], f
     subset, cuts = cut
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", few)
-        places = whole(subset)
+        positions = whole(subset)
         parts = [draw_positions(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
-    assert [place for part in parts for place in part] == places
-    assert len(places) == len(set(places)) == subset.size
-    assert places == sorted(places)
-    assert all(0 <= place < subset.total for place in places)
+    assert [place for part in parts for place in part] == positions
+    assert len(positions) == len(set(positions)) == subset.size
+    assert positions == sorted(positions)
+    assert all(0 <= place < subset.total for place in positions)
 
 
 @given(cut=cut_subsets(), window=st.tuples(st.integers(0, 5000), st.integers(0, 5000)))
@@ -76,27 +76,27 @@ def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", 5)
         one_by_one, _ = draw_positions(subset, start, stop)
-        places, counts = draw_positions(subset, start, stop, alike)
+        positions, counts = draw_positions(subset, start, stop, alike)
     cells = Counter(bisect(cuts, place) for place in one_by_one.tolist())
     found: Counter[int] = Counter()
-    for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+    for place, count in zip(positions.tolist(), counts.tolist(), strict=True):
         found[bisect(cuts, place)] += count
     assert found == cells
-    assert (np.diff(places) > 0).all()
+    assert (np.diff(positions) > 0).all()
 
 
 def test_a_tie_of_thousand_millions_costs_a_few_steps() -> None:
     subset = Subset(10**9, 4 * 10**8, (1,))
-    places, counts = draw_positions(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
+    positions, counts = draw_positions(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
     assert counts.sum() == subset.size
-    assert len(places) < 5000
+    assert len(positions) < 5000
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
 def test_nowhere(start: int, stop: int) -> None:
-    places, counts = draw_positions(Subset(100, 60, (3,)), start, stop)
-    assert places.dtype == counts.dtype == np.int64
-    assert len(places) == len(counts) == 0
+    positions, counts = draw_positions(Subset(100, 60, (3,)), start, stop)
+    assert positions.dtype == counts.dtype == np.int64
+    assert len(positions) == len(counts) == 0
 
 
 # ---- each subset equally likely
@@ -142,10 +142,10 @@ def test_halves_of_too_many_places_are_hypergeometric_too(
 
 def test_hundred_thousand_million_places() -> None:
     subset, middle = Subset(10**11, 10**9, (8,)), 3 * 10**10
-    places, _ = draw_positions(subset, middle - 10**6, middle + 10**6)
+    positions, _ = draw_positions(subset, middle - 10**6, middle + 10**6)
     parts = [draw_positions(subset, *ends)[0] for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
-    assert np.concatenate(parts).tolist() == places.tolist()
-    assert abs(len(places) - 20_000) < 5 * math.sqrt(20_000)
+    assert np.concatenate(parts).tolist() == positions.tolist()
+    assert abs(len(positions) - 20_000) < 5 * math.sqrt(20_000)
     assert len(draw_positions(Subset(10**10, 10**10, (8,)), 0, 3)[0]) == 3
 
 

@@ -40,8 +40,8 @@ def test_boundaries_cut_a_sample_into_equal_parts_and_fewer_where_scores_repeat(
     assert quantiles.tolist() == [n * 100 / 8 for n in range(1, 10)]
     assert quantiles_of(np.array([-0.0, 3.0]), 3).tolist() == [0.0, 3.0]
     survey = Survey(1_000_001, {}, (quantiles, quantiles_of(np.zeros(50), 10), np.zeros(0)))
-    assert [own.tolist() for own in survey.boundaries(2)] == [[quantiles[4]], [0.0], []]
-    assert [own.tolist() for own in survey.boundaries(0)] == [quantiles[[2, 5]].tolist(), [0.0], []]
+    assert [of_model.tolist() for of_model in survey.boundaries(2)] == [[quantiles[4]], [0.0], []]
+    assert [of_model.tolist() for of_model in survey.boundaries(0)] == [quantiles[[2, 5]].tolist(), [0.0], []]
     assert (survey.chosen_ranges, Survey(1, {}, ()).chosen_ranges, Survey(10**12, {}, ()).chosen_ranges) == (3, 1, 1024)
 
 

@@ -112,8 +112,8 @@ def test_trees_of_samples_are_those_of_loops(
     asked = TreeSettings(max_depth=8, min_leaf=min_leaf, min_gain=min_gain)
     tree = grow_sample(sample, features, asked)
     rows = [
-        GrowingRow(tuple(own), honest, Fraction(value))
-        for own, honest, value in zip(bins.tolist(), sample.honest.tolist(), values.tolist(), strict=True)
+        GrowingRow(tuple(row), honest, Fraction(value))
+        for row, honest, value in zip(bins.tolist(), sample.honest.tolist(), values.tolist(), strict=True)
     ]
     nodes = grow_by_loops(rows, features, asked)
     assert rows_of_nodes(tree, sample) == nodes
