@@ -20,7 +20,7 @@ from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
 
 MAX_COUNTS = 1 << 27
-"""The most counts that the driver holds, of all identities and crossed pairs: 1 GiB, and 2 GiB while it reads them."""
+"""The most counts that the driver holds, of all identities and crossed pairs: 2 GB as Python integers."""
 _COUNTS_OF_PAIRS = 48
 """Of one identity: two sizes and three sums of two words for each of the six pairs of cells."""
 
