@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tomllib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from biasspark.config import (
     load_config,
     parse_config,
     parse_identities,
+    write_toml,
 )
 from biasspark.config.toml_file import apply_overrides
 from biasspark.errors import ABSENT, ConfigError
@@ -332,6 +334,11 @@ class TestResolved:
         assert (resolved["path"], resolved["options"]) == ("jdbc://(redacted)@host/x", {"password": "(redacted)"})
         assert "hunter" not in config.json
         assert "hunter3" not in repr(config)
+
+    def test_written_as_toml_it_is_the_same_configuration(self) -> None:
+        rules = [{"name": name, "metric": "auc", "min": 0.5} for name in ("floor", 'é "')]
+        config = parse_config(changed(slices={"full time": "hours >= \n4"}, gate={"rule": rules}), Path())
+        assert parse_config(tomllib.loads(write_toml(config.resolved())), Path()) == config
 
     def test_hash_is_of_what_is_meant(self) -> None:
         def hash_of(**tables: dict[str, Any]) -> str:
