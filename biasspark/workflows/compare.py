@@ -71,7 +71,7 @@ ROWS_A_RANGE = 1 << 17
 IDENTITIES_AT_ONCE = 32
 """The most identities that are ranked in one pass."""
 
-DELONG_PASS = "compare, once for every 32 identities (shuffles 8 bytes per score, then 8 per score and identity)"
+DELONG_PASS = f"compare, once per {IDENTITIES_AT_ONCE} identities (shuffles 8 bytes per score and 8 more per identity)"
 JACKKNIFE_PASS = "compare (shuffles both scores of each row)"
 
 

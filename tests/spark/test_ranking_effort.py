@@ -15,6 +15,9 @@ from biasspark.config import Config, Measures, parse_config, parse_measures
 from biasspark.session import kept
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
 from biasspark.workflows import attribute as attribution
+from biasspark.workflows import compare as compare_job
+from biasspark.workflows import measure as measure_job
+from biasspark.workflows import pinned_skew
 from biasspark.workflows.attribute import list_tables, survey_rows
 from biasspark.workflows.compare import compare
 from biasspark.workflows.corpus_steps import measure, measure_and_keep, survey_for_ranking
@@ -107,26 +110,32 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
     assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
 
 
+EVERY_SCAN: dict[str, Any] = {
+    "corpus": {"duplicates": "reject"},
+    "pinned_auc": {"trials": 2},
+    "templates": {"column": "day"},
+    "gate": {"paired": True, "rule": [{"name": "drop", "metric": "auc", "max_drop": 0.1}]},
+}
+
+
 @pytest.mark.parametrize(
-    "parts",
+    ("job", "parts"),
     [
-        {},
-        {
-            "corpus": {"duplicates": "reject"},
-            "pinned_auc": {"trials": 2},
-            "templates": {"column": "day"},
-            "gate": {"paired": True, "rule": [{"name": "drop", "metric": "auc", "max_drop": 0.1}]},
-        },
+        (measure_job, {}),
+        (measure_job, EVERY_SCAN),
+        pytest.param(compare_job, {"models": {"n": "length"}, "compare": {"baseline": "m"}}, marks=pytest.mark.slow),
+        pytest.param(attribution, {"attribution": {"groupings": {"day": "day"}}}, marks=pytest.mark.slow),
+        pytest.param(pinned_skew, {"pinned_skew": {"identity": "male"}}, marks=pytest.mark.slow),
     ],
 )
-def test_a_dry_run_lists_every_scan(spark: SparkSession, tmp_path: Path, parts: dict[str, Any]) -> None:
-    """With rejected rows, which are written by a scan."""
+def test_a_dry_run_lists_every_scan(spark: SparkSession, tmp_path: Path, job: Any, parts: dict[str, Any]) -> None:
+    """Rejected rows are written by one."""
     rows = make_rows()
     write_parquet(tmp_path / "corpus", rows | {"score": [None, *rows["score"][1:]]})
     config = write_config(tmp_path, **parts)
-    planned = run_well(config, "--dry-run").out.partition("\npasses:")[2].splitlines()[:-1]
+    planned = run_well(config, "--dry-run", job=job).out.partition("\npasses:")[2].splitlines()[:-1]
     with watch(spark, N_ROWS) as effort:
-        run_well(config)
+        run_well(config, job=job)
     assert len(planned) == effort.n_scans
 
 
