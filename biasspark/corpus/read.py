@@ -105,10 +105,12 @@ def list_row_dates(spark: SparkSession, corpus: Corpus) -> list[date]:
         rows = spark.table(corpus.table) if corpus.table else _reader(spark, corpus).load(corpus.path)
     if corpus.is_untyped:
         rows = type_columns(rows, corpus, None)
-    if corpus.filter:
-        rows = rows.where(F.coalesce(expression(rows, corpus.filter), F.lit(False)))
     day = _day(rows, corpus.run_date_column)
-    dates = rows.where(day.between(date(1900, 1, 1), date.max)).select(day.alias("day")).distinct()
+    is_chosen = day.between(date(1900, 1, 1), date.max)
+    if corpus.filter:
+        is_chosen &= expression(rows, corpus.filter)
+    # The embedded engine would keep partitions for which the condition is NULL.
+    dates = rows.where(F.coalesce(is_chosen, F.lit(False))).select(day.alias("day")).distinct()
     with describe(spark, "list the dates of the corpus"):
         return sorted(row["day"] for row in dates.collect())
 

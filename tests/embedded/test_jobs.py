@@ -231,7 +231,7 @@ def test_a_date_without_rows_among_partitions_of_which_one_has_no_date(tmp_path:
         write_parquet(tmp_path / "corpus" / f"day={day}", rows)
     done = run("measure", *configure(tmp_path, corpus={"run_date_column": "day"}))
     assert done.code == 3
-    assert "2026-01-16 only" in done.err
+    assert "nearest is 2026-01-16" in done.err
 
 
 def test_files_of_other_dates_are_neither_inspected_nor_read(tmp_path: Path) -> None:
