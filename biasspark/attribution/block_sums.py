@@ -1,6 +1,6 @@
 """The values of the rows of a block, and their sums by cell.
 
-    blocks of rows --sum_blocks--> cells of some blocks, and sums of values over the rows of each cell
+    blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
 
 Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions
 are looked up in the cells, of which there are far fewer: each level of a tree reads far less.
@@ -8,10 +8,8 @@ are looked up in the cells, of which there are far fewer: each level of a tree r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.losses import LOSSES, losses
 from biasspark.features import Condition
-from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts, join_cells
+from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
@@ -106,9 +104,6 @@ def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
 SUM_BITS = 62
 """Of a sum of values in whole units, int64."""
 
-CELLS_AT_ONCE = 1 << 18
-"""The sums of at most this many cells are joined: at 300 bytes for each cell, with ten values, they take 80 MB."""
-
 
 class SummedValue(NamedTuple):
     """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units.
@@ -123,7 +118,7 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The cells of some blocks of a model, and the sums over their rows, int64, shape (3, cells).
+    """The cells of a block of a model, and the sums over their rows, int64, shape (3, cells).
 
     For each summed value, they are the number of rows, the sum of their values, and the sum of how far those below the
     ceiling lie below it. Values that no row has are missing.
@@ -144,40 +139,14 @@ class CellSums(NamedTuple):
                 sums[value] = add_by_code(block.cell[rows], columns, block.cells.size)
         return CellSums(block.cells, sums)
 
-    @staticmethod
-    def join(parts: Sequence[CellSums]) -> CellSums:
-        """Return the sums over the rows of all parts."""
-        number, values = join_cells([(np.arange(part.cells.size), part.cells.values) for part in parts])
-        ends = np.cumsum([part.cells.size for part in parts])
-        sums: dict[SummedValue, Ints] = {}
-        for part, cells in zip(parts, np.split(number, ends[:-1]), strict=True):
-            for value, added in part.sums.items():
-                total = sums.setdefault(value, np.zeros((len(added), values.shape[1]), np.int64))
-                total[:, cells] += added  # the cells of a part differ
-        return CellSums(Cells(parts[0].cells.columns, values), sums)
-
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
     """Return the `CellSums` of the models of the values. Lazy; no shuffle."""
     models = {value.target.model for value in values}
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, model_blocks in groupby(read_blocks(batches), key=itemgetter(0)):
-            sums = (CellSums.of(block, model, values) for _, _, block in model_blocks if model in models)
-            for number, joined in enumerate(join_sums(sums)):
-                yield model, 0, number, BLOCK, joined
+        for model, score_range, block in read_blocks(batches):
+            if model in models:
+                yield model, 0, score_range, BLOCK, CellSums.of(block, model, values)
 
     return replace(blocks, frame=map_to_counts(blocks.frame, rows))
-
-
-def join_sums(parts: Iterable[CellSums]) -> Iterator[CellSums]:
-    """Join the sums of one model as long as they fit: most cells of a range occur in others, too."""
-    held: list[CellSums] = []
-    for part in parts:
-        held.append(part)
-        if sum(sums.cells.size for sums in held) > CELLS_AT_ONCE:
-            held = [CellSums.join(held)]
-            if held[0].cells.size > CELLS_AT_ONCE // 2:
-                yield held.pop()
-    if held:
-        yield CellSums.join(held)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biasspark.arrays import Ints
-from biasspark.attribution import block_sums
-from biasspark.attribution.block_sums import CellSums, SummedValue, Target, join_sums
+from biasspark.attribution.block_sums import CellSums, SummedValue, Target
 from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
 from biasspark.features import Feature
@@ -59,32 +56,6 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
 
 
 # ---- by cell
-
-
-def add_cells(parts: Iterable[CellSums]) -> dict[tuple[int, ...], dict[SummedValue, Ints]]:
-    """The sums of each cell that has rows of a value."""
-    totals: dict[tuple[int, ...], dict[SummedValue, Ints]] = {}
-    for cells, sums in parts:
-        for value, of_value in sums.items():
-            for cell, column in zip(map(tuple, cells.values.T.tolist()), of_value.T, strict=True):
-                if column[0]:
-                    of_cell = totals.setdefault(cell, {})
-                    of_cell[value] = of_cell.get(value, 0) + column
-    return totals
-
-
-@pytest.mark.parametrize(("at_once", "n_joined"), [(1, 5), (300, 2), (10_000, 1)])
-def test_joined_blocks_have_the_sums_of_all_rows(monkeypatch: pytest.MonkeyPatch, at_once: int, n_joined: int) -> None:
-    """However many cells are joined; no row of the first block is in the slice of the second value."""
-    monkeypatch.setattr(block_sums, "CELLS_AT_ONCE", at_once)
-    values = [SummedValue(Target(0, part, "auc"), 20, 1 << 18) for part in (0, 1)]
-    first, *later = cut_blocks(draw_examples(7, 400, FEATURES), [0.2, 0.4, 0.6, 0.8]).values()
-    parts = [CellSums.of(first, 0, values[:1]), *(CellSums.of(block, 0, values) for block in later)]
-    joined = [*join_sums(parts)]
-    assert len(joined) == n_joined
-    both = [add_cells(sums) for sums in (parts, joined)]
-    expected, actual = ({cell: {v: tuple(s) for v, s in of.items()} for cell, of in one.items()} for one in both)
-    assert actual == expected
 
 
 def test_cells_are_counted_for_slices() -> None:
