@@ -40,8 +40,6 @@ from tests.fixtures.made_up_report import (
     with_rows,
 )
 
-SIGNED = "negative_aeg"
-
 
 def test_trends_show_what_moved_before_what_is_worst(report: ReportData) -> None:
     def list_titles(data: ReportData) -> list[str]:
