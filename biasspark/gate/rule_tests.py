@@ -263,7 +263,8 @@ def errors_of_difference(
     at_most = np.maximum(
         _standard_errors_to(second, room, highest_second), _standard_errors_to(first, room - length, highest_first)
     )
-    return sign * np.where((sign > 0) & (length * (1 - low**2) / (1 + low**2) > room), at_most, z)
+    highest_reached = second.value + length * ((1 - low**2) / (1 + low**2))  # rounded as in z_at
+    return sign * np.where((sign > 0) & (highest_reached > highest_second), at_most, z)
 
 
 def _standard_errors_to(estimates: Estimates, step: Floats, highest: float) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -95,6 +95,9 @@ def compare(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[NDArray[A
 
 
 @given(now=estimates(), before=estimates(), bound=st.floats(0, 0.3), kind=st.sampled_from(["max_drop", "max_rise"]))
+@example(
+    now=(0.564453125, 0.0176, 14, 259, False), before=(0.0, 5e-05, 2, 2, False), bound=0.177734375, kind="max_rise"
+)
 def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bound: float, kind: str) -> None:
     """It may leap over it, at the level at which the gap before may be 0; so it is checked on either side of p."""
     (violation,), (compliance,) = compare(aucs_of([now]), aucs_of([before]), kind, bound)
