@@ -7,6 +7,7 @@ them, and gives each column the type that it has in a file. On a cluster or a se
 from __future__ import annotations
 
 import inspect
+import re
 import signal
 import sys
 import warnings
@@ -74,12 +75,13 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
 
 @contextmanager
 def _name_unreadable(unreadable: Mapping[str, Fault]) -> Iterator[None]:
-    """Add the faults of columns that are not read to errors with their names."""
+    """Add the faults of columns that are not read to errors with values that name them."""
     try:
         yield
     except BiasSparkError as error:
-        text = str(error).lower()
-        error.faults = (*(fault for name, fault in unreadable.items() if name.lower() in text), *error.faults)
+        values = " ".join(str(getattr(fault, "value", fault)) for fault in error.faults)
+        words = {name: rf"(?i)(?<!\w){re.escape(name)}(?!\w)" for name in unreadable}
+        error.faults = (*(unreadable[name] for name, word in words.items() if re.search(word, values)), *error.faults)
         raise
 
 

@@ -167,8 +167,9 @@ class Identities(Section):
 
     @property
     def shown_names(self) -> tuple[str, ...]:
-        """The names for messages: known names, and ``column=(a value)``."""
-        return (*self.known_names, *(f"{column}={A_VALUE}" for column in self.categorical))
+        """The names for messages, in order, with ``column=(a value)`` for a categorical column."""
+        named = (source for source in self.sources if source[0] != "array")
+        return tuple(f"{name}={A_VALUE}" if key == "categorical" else name for key, name in named)
 
     def explain_name(self, name: str) -> tuple[Text, Text] | None:
         """Return why no identity or pair can have this name, and the fix; None if one can."""
@@ -177,7 +178,7 @@ class Identities(Section):
         if self.find_sources(name) or any(map(self._is_in_order, pairs)):
             return None
         fault = unknown_identity((), name, self.shown_names)
-        return fault.rule, "Name one of them, or two in this order." if parts[1:] else fault.fix
+        return fault.rule, "Name one of them, or two of them in this order." if parts[1:] else fault.fix
 
     def _is_in_order(self, pair: tuple[str, str]) -> bool:
         """Return whether a pair of identities may exist in this order. All values of a column have the same rank."""

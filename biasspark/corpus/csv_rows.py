@@ -80,12 +80,14 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
 
 def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measures | None) -> None:
     """Stop at CSV files without any configured column, whose header line is probably data, or of another format."""
-    configured = {each.name.lower() for each in list_columns(measures, corpus.id)} if measures else set()
-    if corpus.schema or not configured or not configured.isdisjoint(map(str.lower, names)):
+    if corpus.schema or not measures or measures.label.column.lower() in map(str.lower, names):
+        return
+    if any(each.name in names for each in list_columns(measures, corpus.id)):  # as written, since others may be data
         return
     rule = (
         f"{corpus.location}: no configured column is in the header line. It has {format_count(len(names), 'column')}, "
-        "not named here since names may be data. A CSV has a header line, commas and UTF-8."
+        "not named here since names may be data. A CSV has a header line, commas and UTF-8, and if it is compressed a "
+        "name such as rows.csv.gz."
     )
     fix = Words(
         'Otherwise set `format`, `options = { sep = ";" }` or, on Spark, `encoding`, or `header = false` and `schema`.',

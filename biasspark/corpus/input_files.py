@@ -159,9 +159,11 @@ def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Col
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:
     """Stop at JSON read one record per line whose first line is not a record: every column would be NULL."""
-    if corpus.lower_options.get("multiline", "").lower() == "true":
-        return
     is_long = rows.columns == [CORRUPT]
+    if corpus.lower_options.get("multiline", "").lower() == "true":
+        if is_long:
+            raise InputError(f"{corpus.location}: it has no record of JSON. If the files have another format, set it.")
+        return
     if corpus.schema or (not is_long and CORRUPT in rows.columns):
         first = rows.sparkSession.read.text(path).where(F.trim("value") != "").limit(1)
         is_long = not first.where(F.col("value").rlike(_MULTILINE_START)).isEmpty()
@@ -169,7 +171,7 @@ def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> 
         raise InputError(
             f"{corpus.location}: a line of JSON is not a whole record. JSON is read one record per line. Where a "
             "record, or an array of records, spans several lines, set `options = { multiLine = true }`. If the files "
-            "have another format, set it."
+            "have another format, set it. The names of compressed files say so, such as rows.json.gz."
         )
 
 

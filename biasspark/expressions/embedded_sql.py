@@ -224,7 +224,7 @@ class _Expression:
         """Refuse expressions without an equivalent form."""
         for token in self.tokens:
             if token.is_function and token.value not in _EQUAL_FUNCTIONS:
-                fix = "Correct the name, write it in another way, or run it on Spark if Spark has this function."
+                fix = "Correct the name, write it in another way, or run it on Spark if Spark computes it from one row."
                 raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
         signs = {token.text for token in self.tokens if token.kind == "sign"}
         if signs & {"&", "|", "^"}:

@@ -499,11 +499,11 @@ def alert_order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
 
     Of equal ones, the alert on "the worst identity" comes first, then the value or change farthest beyond its bound.
     """
-    p, size = alert["p_violation_adjusted"], alert.get("change")
-    size = alert["value"] if size is None else size
-    distance = abs(abs(size or 0.0) - abs(alert["bound"]))
-    last = distance if alert["outcome"] == PASS else -distance
-    return OUTCOMES.index(alert["outcome"]), p is None, p or 0.0, alert["rule"], alert["value"] is not None, last
+    p, kind, size = alert["p_violation_adjusted"], alert["bound_kind"], alert.get("change")
+    size = (alert["value"] if size is None else size) or 0.0
+    size = abs(size) if kind == "max_abs" else size
+    inside = size - alert["bound"] if kind == "min" else alert["bound"] + (size if kind == "max_drop" else -size)
+    return OUTCOMES.index(alert["outcome"]), p is None, p or 0.0, alert["rule"], alert["value"] is not None, inside
 
 
 def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:

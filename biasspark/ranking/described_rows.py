@@ -22,7 +22,7 @@ class RowDescription:
     """How rows are described: from EXAMPLES, and from additional columns named as in `biasspark.features`.
 
     These are, in order: features, DOUBLE if numeric; the groups of each grouping (see
-    `corpus.feature_columns.Grouping`); segments; and for each named pair its negatives and its positives. Segments and
+    `feature_columns.Grouping`); segments; and for each named pair its negatives and its positives. Segments and
     pairs are BOOLEAN, never NULL. Groups and features that are not numeric are STRING, BOOLEAN or integers. If rows are
     split, a BOOLEAN column marks those of the estimation sample; if they are drawn, a BIGINT column holds the hashes by
     which they are sampled.

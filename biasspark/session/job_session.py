@@ -120,7 +120,7 @@ def start_faults() -> Iterator[None]:
     except Exception as error:
         if has_condition(error, "JAVA_GATEWAY_EXITED"):
             home = os.environ.get("JAVA_HOME")
-            java = shutil.which("java", path=home and os.path.join(home, "bin"))
+            java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
             # If there is one, its end may have a cause that passes, such as packages that cannot be fetched.
             raise (BiasSparkError if java else ConfigError)(_NO_JAVA) from None
         if has_condition(error, "INVALID_CONNECT_URL"):

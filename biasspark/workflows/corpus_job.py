@@ -142,7 +142,8 @@ def describe_no_rows(corpus: Corpus, run_date: date, list_dates: Callable[[], li
             listed = f"{format_count(len(dates), 'date')}, from {dates[0]} to {dates[-1]}; the nearest is {nearest}"
             rule += f" There are rows of {listed}."
         else:
-            rule += " No row has a date. A date that is text is written YYYY-MM-DD."
+            rows = "No row that the filter leaves" if corpus.filter else "No row"
+            rule += f" {rows} has a date. A date that is text is written YYYY-MM-DD."
     except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
         pass
     fix = "Name another date by --run-date, or check the column, the filter and the path."

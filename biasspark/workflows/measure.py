@@ -1,12 +1,12 @@
-"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
+"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
 
-read     `corpus_job.plan_or_run`           corpus/read.py
-survey   `corpus_steps.survey_for_ranking`  corpus/survey.py
-rank     `corpus_steps.measure`             ranking/engine.py
-compute  `corpus_steps.Measurement.tables`  metrics/
-judge    `judge.judge`                      gate/alerts.py
-publish  `corpus_job.RunContext.publish`    tables/publish.py
-"""
+# step     in workflows/                      code
+# read     `corpus_job.plan_or_run`           corpus/read.py
+# survey   `corpus_steps.survey_for_ranking`  corpus/survey.py
+# rank     `corpus_steps.measure`             ranking/engine.py
+# compute  `corpus_steps.Measurement.tables`  metrics/
+# judge    `judge.judge`                      gate/alerts.py
+# publish  `corpus_job.RunContext.publish`    tables/publish.py
 
 from __future__ import annotations
 

@@ -206,3 +206,14 @@ def test_alerts_are_sorted_by_outcome_p_value_and_distance_from_the_bound() -> N
         alert("fail", p_violation_adjusted=0.0, value=None, identity="(overall)"),
     ]
     assert sorted(best_first, key=alert_order) == best_first[::-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "worst_first"),
+    [("min", (0.1, 0.79, 0.95)), ("max", (0.95, 0.79, 0.1)), ("max_abs", (-0.95, 0.79, 0.1))],
+)
+def test_undecided_alerts_are_sorted_by_the_side_of_their_bound(kind: str, worst_first: tuple[float, ...]) -> None:
+    last_first = [
+        alert("insufficient_evidence", value=value, bound_kind=kind, bound=0.8) for value in worst_first[::-1]
+    ]
+    assert [row["value"] for row in sorted(last_first, key=alert_order)] == [*worst_first]
