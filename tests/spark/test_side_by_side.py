@@ -65,7 +65,8 @@ def add_run(spark: SparkSession, store: PathStore | CatalogStore, run: Run, rows
     write(BIAS_METRICS, rows)
     if published:
         times = {"started_at": run.started_at, "published_at": run.started_at.replace(microsecond=1)}
-        write(BIAS_RUNS, [{"job": run.job, "status": "published"} | times])
+        written = [(BIAS_METRICS.name, len(rows))]
+        write(BIAS_RUNS, [{"job": run.job, "status": "published", "table_rows": written} | times])
 
 
 @pytest.fixture(scope="module")
