@@ -63,7 +63,7 @@ from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, rows_only, warn_of_rows
 
 JOB = schemas.LOSS_BY_SEGMENT.job
-RANKING_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 100 per row of two compared models)"
+ATTRIBUTION_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 100 per row of two compared models)"
 
 
 def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -432,7 +432,7 @@ def plan_attribution(config: Config) -> Plan:
     attribution = _require_attribution(config)
     passes: dict[str, object] = {
         VALUES_PASS: attribution.searches or attribution.groupings,
-        RANKING_PASS: True,
+        ATTRIBUTION_PASS: True,
         EXAMPLES_PASS: attribution.write_examples,
     }
     warnings = unsearched_warnings(attribution)
