@@ -6,10 +6,11 @@ the number of opposite rows, which is the same for all rows of a label. numpy on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
-from math import exp, inf, isqrt, log, sqrt
+from math import exp, inf, log, sqrt
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,13 +19,10 @@ from biasspark.arrays import Floats, Ints, apply
 from biasspark.attribution.influence import PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, Moments, cut_moments, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
-from biasspark.errors import InputError
 from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
-
-MAX_OPPOSITE = isqrt(2**63 - 1) // 2
-"""With more rows of a label the square of a doubled placement exceeds 63 bits."""
+from biasspark.ranking.row_blocks import Query, Search
 
 LOSSES = ("cross_entropy", "gini")
 _VALUES = ("normalized", *LOSSES, *(f"normalized_{loss}" for loss in LOSSES))
@@ -64,45 +62,64 @@ def _logistic(log_odds: float) -> float:
 
 
 OfLabels: TypeAlias = Mapping[bool, Mapping[str, Moments]]
-"""By label that occurs, the moments of the rows' normalized attributions and of both losses, by name; over all rows
-also those of the attribution plus each loss."""
+"""By label that occurs, the moments of the rows' normalized attributions, of both losses, and of the attribution plus
+each loss, by name."""
 
 Losses: TypeAlias = Mapping[tuple[str, str, str], OfLabels]
 """By model, slice and segment, `OVERALL` for all rows."""
 
 
-def sum_losses(block: RowBlock, link: str | None, *, with_losses: bool = True) -> list[Ints]:
-    """Return for each slice the sums over all its rows, over the training rows, and over those of each segment.
+def sum_losses(
+    links: Sequence[str | None], names: Mapping[tuple[int, int], tuple[str, str]], segments: Collection[str]
+) -> Search[tuple[Losses, Mapping[tuple[int, int], OfLabels]]]:
+    """Sum up the attributions and losses of all rows and of segments, and those of training rows by number.
 
-    Each is an int64 array of shape (2 + segments, 2, 41) by label, which `read_losses` reads; 9 columns without
-    losses, which take two thirds of the time. All values depend only on label and score, so they are computed once for
-    each distinct score of a label, and weighted with its rows.
+    `links` are by model, and `names` are those of models and slices by their numbers. One query about single models.
+    """
+
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        for slice_number, sums in enumerate(_sum_block(block, links[model])):
+            yield slice_number, 0, [sums]
+
+    answer = yield Query(measure)
+    summed: dict[tuple[str, str, str], OfLabels] = {}
+    train: dict[tuple[int, int], OfLabels] = {}
+    for key, [sums] in sorted(answer.items(), key=itemgetter(0)):
+        train[key[:2]], *of_segments = map(_read_labels, sums.tolist())
+        for segment, by_label in zip((OVERALL, *segments), of_segments, strict=True):
+            if by_label:
+                summed[(*names[key[:2]], segment)] = by_label
+    return summed, train
+
+
+def _sum_block(block: RowBlock, link: str | None) -> Ints:
+    """Return the sums by slice and label over the training rows, all rows, and those of each segment.
+
+    They are an int64 array of shape (slices, 2 + segments, 2, 41). All values depend only on label and score, so they
+    are computed once for each distinct score of a label, and weighted with its rows.
     """
     columns, cells = block.cells.columns, block.cells
-    sets = [np.ones(cells.size, bool), ~cells.honest, *map(cells.in_segment, range(columns.n_segments))]
+    sets = [~cells.honest, np.ones(cells.size, bool), *map(cells.in_segment, range(columns.n_segments))]
     members = np.stack([[inside & cells.in_slice(number) for inside in sets] for number in range(columns.n_slices)])
-    n_values = len(_VALUES) if with_losses else 1
-    sums = np.zeros((columns.n_slices, len(sets), 2, 1 + N_LIMBS * n_values), np.int64)
+    sums = np.zeros((columns.n_slices, len(sets), 2, 1 + N_LIMBS * len(_VALUES)), np.int64)
     for label in (0, 1):
         rows = np.flatnonzero(block.label == label)
         starts = find_starts(block.scores[rows])
         for first in range(0, len(starts), _SCORES_AT_ONCE):
             begins, end = starts[first : first + _SCORES_AT_ONCE], starts[first + _SCORES_AT_ONCE :][:1]
             distinct, cell = rows[begins], block.cell[rows[begins[0] : end[0] if len(end) else None]]
-            row_losses = losses(block.scores[distinct], label, link) if with_losses else ()
-            limbs = [cut_moments(loss) for loss in row_losses]
+            row_losses = losses(block.scores[distinct], label, link)
+            limbs = [*chain(*map(cut_moments, row_losses))]
             for number, sets_of_slice in enumerate(members):
                 set_counts = sets_of_slice[:, cell]
                 if len(cell) > len(begins):  # otherwise each row has its own score
                     set_counts = np.add.reduceat(set_counts, begins - begins[0], axis=1, dtype=np.int64)
                 ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
-                summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *chain(*limbs)])
-                sums[number, :, label, : len(summed)] += _sum_by_set(set_counts, summed)
-                if with_losses:  # Only correlations need these, and they are of all rows.
-                    both = np.concatenate([cut_moments(normalized + loss) for loss in row_losses])
-                    sums[number, :1, label, len(summed) :] += _sum_by_set(set_counts[:1], both)
-    return [*sums]
+                both = chain(*(cut_moments(normalized + loss) for loss in row_losses))
+                summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *limbs, *both])
+                sums[number, :, label] += _sum_by_set(set_counts, summed)
+    return sums
 
 
 def _sum_by_set(counts: Ints, columns: Ints) -> Ints:
@@ -113,30 +130,14 @@ def _sum_by_set(counts: Ints, columns: Ints) -> Ints:
     return (counts.astype(np.float64) @ columns.T.astype(np.float64)).astype(np.int64)
 
 
-def read_losses(sums: Ints) -> list[OfLabels]:
-    """Return the moments of all rows, of the training rows and of each segment.
-
-    `sums` are those of `sum_losses` over all blocks.
-    """
-    sets: list[OfLabels] = []
-    for limbs_by_label in sums.tolist():
-        names, by_label = _VALUES[: None if not sets else -len(LOSSES)], {}
-        for label, (n, *limbs) in zip((False, True), limbs_by_label, strict=True):
-            parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
-            if n:
-                by_label[label] = {name: read_moments(part, n) for name, part in zip(names, parts, strict=False)}
-        sets.append(by_label)
-    return sets
-
-
-def refuse_large_label(model: str, slice_name: str, n_rows: int) -> None:
-    """Raise `InputError` if squares of placements among this many rows of a label would exceed 63 bits."""
-    if n_rows > MAX_OPPOSITE:
-        raise InputError(
-            f"corpus: {model}, {slice_name}: more than {MAX_OPPOSITE:,} rows of one label. Attributions are "
-            "summed up with the squares of placements among them, which pass the integers that hold them. Attribute a "
-            "sample of the rows, by a `filter`."
-        )
+def _read_labels(limbs_by_label: Sequence[Sequence[int]]) -> OfLabels:
+    """Return the moments of one set, given the sums of `_sum_block`."""
+    by_label = {}
+    for label, (n, *limbs) in zip((False, True), limbs_by_label, strict=True):
+        parts = (limbs[start : start + N_LIMBS] for start in range(0, len(limbs), N_LIMBS))
+        if n:
+            by_label[label] = {name: read_moments(part, n) for name, part in zip(_VALUES, parts, strict=True)}
+    return by_label
 
 
 def list_correlations(losses_by_segment: Losses, has_probabilities: Mapping[str, bool]) -> list[dict[str, Any]]:

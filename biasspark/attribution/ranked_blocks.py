@@ -2,62 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from operator import itemgetter
+from math import isqrt
 from typing import Any
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Ints
-from biasspark.attribution.losses import Losses, OfLabels, read_losses, refuse_large_label, sum_losses
-from biasspark.columns import OVERALL
+from biasspark.errors import InputError
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import collapse
-from biasspark.ranking.row_blocks import BLOCK, N_GROUPS, Answer, Blocks, Query, RowRanking, Search, read_answers, send
+from biasspark.ranking.row_blocks import BLOCK, N_GROUPS, Blocks, Query, RowRanking, Search, read_answers, send
 from biasspark.session import kept
+
+MAX_OPPOSITE = isqrt(2**63 - 1) // 2
+"""With more rows of a label the square of a doubled placement exceeds 63 bits."""
 
 
 @dataclass(frozen=True)
 class RankedBlocks:
     """Ranked rows: their blocks, and their counts, without identities.
 
-    `losses` are empty unless they are summed up; `train` has the moments of the training rows, by numbers of model and
-    slice; `results` are those of the searches that ran while rows were ranked, by name.
+    `results` are those of the searches that ran while rows were ranked, by name.
     """
 
     blocks: Blocks
     counts: Counts
-    losses: Losses
-    train: Mapping[tuple[int, int], OfLabels]
     results: Mapping[str, Any]
 
 
 @contextmanager
 def rank_blocks(
-    examples: DataFrame, ranking: RowRanking, links: Sequence[str | None] | None, searches: Mapping[str, Search[Any]]
+    examples: DataFrame, ranking: RowRanking, searches: Mapping[str, Search[Any]]
 ) -> Iterator[RankedBlocks]:
     """Rank rows, and keep their blocks for a `with` block, if the ranking keeps any.
 
     Raises `InputError` if one label or one range has too many rows.
 
-    EXAMPLES have the columns from which rows are described. Without the `links` of models, no losses are summed up. The
-    searches, by name, have one query each, about single models.
+    EXAMPLES have the columns from which rows are described. The searches, by name, have one query each, about single
+    models.
 
     Runs one Spark action, of one scan and one shuffle. The blocks of comparisons are lazy: one more shuffle, when they
     are read first.
     """
-
-    def measure_losses(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
-        slices = sum_losses(block, links[model] if links else None, with_losses=bool(links))
-        return ((slice_number, 0, [sums]) for slice_number, sums in enumerate(slices))
-
-    sums_losses = links is not None or ranking.description.is_split
-    queries = [_count_all(), *[Query(measure_losses)] * sums_losses, *map(next, searches.values())]
+    queries = [_count_all(), *map(next, searches.values())]
     with ExitStack() as stack:
         placed = ranking.place(examples, queries)
         if ranking.keeps_blocks:
@@ -68,10 +60,15 @@ def rank_blocks(
         if ranking.comparisons:
             frame = frame.union(stack.enter_context(kept(ranking.compare(placed), large_rows=True)))
         counts = make_counts(ranking.encoding, row_counts, sorted(ranges.items()), (), None)
-        losses, train = _read_losses(ranking, counts, answers.pop(0) if sums_losses else {})
+        if counts.cells.max(initial=0) > MAX_OPPOSITE:
+            raise InputError(
+                f"corpus: more than {MAX_OPPOSITE:,} rows of one label. Attributions are summed up with the squares of "
+                "placements among them, which pass the integers that hold them. Attribute a sample of the rows, by a "
+                "`filter`."
+            )
         results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
         blocks = Blocks(frame, ranking.description.columns)
-        yield RankedBlocks(blocks, counts, losses if links else {}, train, results)
+        yield RankedBlocks(blocks, counts, results)
 
 
 def _count_all() -> Query:
@@ -85,20 +82,3 @@ def _count_all() -> Query:
                 yield slice_number, 0, count_range(runs, [], [0], None)
 
     return Query(measure, lambda _, ranges: combine(ranges, 0))
-
-
-def _read_losses(
-    ranking: RowRanking, counts: Counts, answer: Answer
-) -> tuple[Losses, Mapping[tuple[int, int], OfLabels]]:
-    """Return the moments of all rows and of segments, by names, and those of training rows, by numbers."""
-    losses: dict[tuple[str, str, str], OfLabels] = {}
-    train: dict[tuple[int, int], OfLabels] = {}
-    for model_name, slice_name, n_rows in zip(*counts.groups[:2], counts.cells.max(axis=0).tolist(), strict=True):
-        refuse_large_label(model_name, slice_name, n_rows)
-    for (model, slice_number, _), [sums] in sorted(answer.items(), key=itemgetter(0)):
-        names = ranking.encoding.models[model], ranking.encoding.slices[slice_number]
-        overall, train[model, slice_number], *segments = read_losses(sums)
-        for segment, by_label in zip((OVERALL, *ranking.description.segments), (overall, *segments), strict=True):
-            if by_label:
-                losses[(*names, segment)] = by_label
-    return losses, train

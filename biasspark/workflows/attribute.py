@@ -29,7 +29,7 @@ from biasspark.attribution.attribution_warnings import (
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import INSIDE, OUTSIDE, count_wrong_pairs, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
-from biasspark.attribution.losses import add_moments, list_correlations, list_losses
+from biasspark.attribution.losses import Losses, add_moments, list_correlations, list_losses, sum_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
@@ -180,8 +180,10 @@ def rank_surveyed(
     Runs one Spark action: a scan and a shuffle.
     """
     attribution, encoding = surveyed.attribution, surveyed.encoding
-    links = [attribution.link.get(model) for model in encoding.models] if with_losses else None
     searches: dict[str, Search[Any]] = {}
+    if with_losses or attribution.slice_search:
+        links = [attribution.link.get(model) for model in encoding.models]
+        searches["losses"] = sum_losses(links, surveyed.names, attribution.segments)
     if attribution.pairs:
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.values.features, surveyed.names, attribution.pairs, level)
@@ -194,7 +196,7 @@ def rank_surveyed(
         searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, every=True)
     with (
         job_on_corpus(surveyed, "rank every row"),
-        rank_blocks(surveyed.examples, surveyed.ranking, links, searches) as ranked,
+        rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked,
     ):
         schema = surveyed.corpus.schema
         check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
@@ -249,11 +251,10 @@ def list_tables(
         schemas.ATTRIBUTION_SLICES: _within_slices(searched.list_slices(), slices, "predicate"),
         schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
     }
-    if ranked.losses:
-        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(ranked.losses, has_probabilities)
-        rows[schemas.LOSS_BY_SEGMENT] = list_losses(
-            ranked.losses, attribution.segments, placements, has_probabilities, level
-        )
+    losses, _ = ranked.results.get("losses", ({}, {}))
+    if losses:
+        rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(losses, has_probabilities)
+        rows[schemas.LOSS_BY_SEGMENT] = list_losses(losses, attribution.segments, placements, has_probabilities, level)
     tables: dict[Table, Rows] = {
         table: table_of_rows(table, rows[table]) for table in configured_tables(attribution) if table in rows
     }
@@ -261,7 +262,7 @@ def list_tables(
         n_groups = len(surveyed.encoding.models), len(surveyed.encoding.slices)
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts.cells[2:].reshape(2, *n_groups))
     all_wrong = count_wrong_pairs(ranked.counts)
-    warnings = _list_warnings(searched, ranked, within_0_and_1, pair_nodes)
+    warnings = _list_warnings(searched, ranked, losses, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
         named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
         tables[schemas.NAMED_PAIRS] = pairs = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
@@ -276,6 +277,7 @@ def list_tables(
 def _list_warnings(
     searched: SearchedRows,
     ranked: RankedBlocks,
+    losses: Losses,
     within_0_and_1: Mapping[str, bool],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> list[str]:
@@ -288,7 +290,7 @@ def _list_warnings(
         *measured.warnings,
         *feature_warnings(surveyed.values),
         *unsearched_warnings(attribution),
-        *segment_warnings(attribution.segments, ranked.losses),
+        *segment_warnings(attribution.segments, losses),
         *link_warnings(attribution, within_0_and_1),
         *room_warnings(slices),
         *few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
@@ -342,7 +344,7 @@ def search_rows(
 ) -> SearchedRows:
     """Grow the trees and search the slices together, then measure these and the named segments.
 
-    `has_probabilities` says of each model whether its scores are probabilities, so that its rows have losses.
+    `has_probabilities` is by model, as in `list_losses`.
     """
     attribution, n_rows = surveyed.attribution, ranked.counts.row_counts.n_rows
     targets = plan_trees(surveyed, has_probabilities) if attribution.tree else []
@@ -354,8 +356,9 @@ def search_rows(
             value = scale_tree_value(target, n_rows)
             searches["trees", value] = grow_tree(features, value, attribution.tree, square_sum)
     if attribution.slice_search:
+        _, train = ranked.results["losses"]
         for key in surveyed.names:
-            mean = add_moments(ranked.train.get(key, {}), "normalized").mean or 0.0
+            mean = add_moments(train.get(key, {}), "normalized").mean or 0.0
             value = scale_slice_value(Target(*key, AUC), mean, n_rows)
             searches["slices", value] = search_slices(surveyed.values.features, value, attribution.slice_search)
     results: dict[tuple[str, SummedValue], Any] = {}

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark.corpus.survey import Survey, survey_corpus
+from biasspark.errors import InputError
 from biasspark.workflows import attribute as attribution
 
 N_ROWS = 1200
@@ -125,6 +126,12 @@ def test_trees_do_not_depend_on_how_many_rows_a_survey_estimates(monkeypatch: py
     monkeypatch.setattr(attribution, "survey_corpus", survey_sparsely)
     rules.append(attribute(df, **asked)[0].attribution_segments()["rule"].tolist())
     assert rules[0] == rules[1]
+
+
+def test_more_rows_of_a_label_than_squares_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("biasspark.attribution.ranked_blocks.MAX_OPPOSITE", 100)
+    with pytest.raises(InputError):
+        attribute(frame())
 
 
 def test_texts_that_read_as_a_group_of_others_belong_to_it() -> None:

@@ -12,17 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.attribution.attribution_warnings import link_warnings
-from biasspark.attribution.losses import (
-    MAX_OPPOSITE,
-    losses,
-    read_losses,
-    refuse_large_label,
-    sum_losses,
-)
+from biasspark.attribution.losses import losses, sum_losses
 from biasspark.attribution.moments import Moments
+from biasspark.attribution.ranked_blocks import MAX_OPPOSITE
+from biasspark.columns import OVERALL
 from biasspark.config import Attribution
-from biasspark.errors import InputError
-from tests.fixtures.ranked_rows import cut_blocks
+from tests.fixtures.ranked_rows import Ranked, blocks_of, find
 from tests.oracle.attribution import Example, cross_entropy, gini, round_to_units, target_values
 
 
@@ -52,19 +47,16 @@ ROWS = st.lists(
 
 @given(rows=ROWS, edges=st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), unique=True).map(sorted))
 def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) -> None:
-    """Of all rows, of those that search, and of each segment; in every slice, cut into any ranges."""
-    of_blocks = [sum_losses(block, None) for block in cut_blocks(rows, edges).values()]
-    without_losses = [sum_losses(block, None, with_losses=False) for block in cut_blocks(rows, edges).values()]
+    """Of the rows that search, of all, and of each segment; in every slice, cut into any ranges."""
+    names = {(0, part): ("m", f"slice {part}") for part in (0, 1)}
+    summed, train = find(blocks_of([Ranked(rows, edges)]), sum_losses([None], names, ("s", "t")))
     for part in (0, 1):
-        for sums, fewer in zip(of_blocks, without_losses, strict=True):
-            np.testing.assert_equal(fewer[part], sums[part][..., : fewer[part].shape[-1]])
         members = [row for row in rows if row.in_slice(part)]
-        of_sets = read_losses(np.sum([sums[part] for sums in of_blocks], axis=0))
+        of_sets = [train[0, part], *(summed.get((*names[0, part], segment), {}) for segment in (OVERALL, "s", "t"))]
         normalized = target_values(members, "auc") or [0.0] * len(members)
-        assert len(of_sets) == 4
         for number, of_labels in enumerate(of_sets):
             for label in (False, True):
-                inside = [(True, not row.honest, *row.segments)[number] and row.label == label for row in members]
+                inside = [(not row.honest, True, *row.segments)[number] and row.label == label for row in members]
                 chosen = np.flatnonzero(inside).tolist()
                 clipped = [members[n]._replace(score=min(max(members[n].score, 0.0), 1.0)) for n in chosen]
                 values = {
@@ -72,10 +64,9 @@ def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) ->
                     "cross_entropy": list(map(cross_entropy, clipped)),
                     "gini": list(map(gini, clipped)),
                 }
-                if number == 0:
-                    for loss in ("cross_entropy", "gini"):
-                        both = zip(values["normalized"], values[loss], strict=True)
-                        values |= {f"normalized_{loss}": [one + other for one, other in both]}
+                for loss in ("cross_entropy", "gini"):
+                    both = zip(values["normalized"], values[loss], strict=True)
+                    values |= {f"normalized_{loss}": [one + other for one, other in both]}
                 check_label(of_labels.get(label), values)
 
 
@@ -91,13 +82,8 @@ def check_label(of_label: Mapping[str, Moments] | None, values: dict[str, list[f
         assert Fraction(moments.squares) == sum(value**2 for value in rounded)
 
 
-def test_squares_of_placements_that_no_integer_holds_are_refused() -> None:
-    """Among so many rows of the other label the square of a doubled placement would pass 63 bits."""
-    refuse_large_label("m", "all", MAX_OPPOSITE)
-    largest = np.array([2 * MAX_OPPOSITE])
-    assert (largest**2).tolist() == [4 * MAX_OPPOSITE**2]
-    with pytest.raises(InputError, match="m, all"):
-        refuse_large_label("m", "all", MAX_OPPOSITE + 1)
+def test_squares_of_the_largest_placements_fit() -> None:
+    assert (np.array([2 * MAX_OPPOSITE]) ** 2).tolist() == [4 * MAX_OPPOSITE**2]
 
 
 @pytest.mark.parametrize(
