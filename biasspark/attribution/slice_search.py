@@ -52,21 +52,21 @@ def search_slices(features: Sequence[Feature], value: SummedValue, settings: Sli
         if not (slices := best.candidates()):
             break
         nothing = [np.zeros((len(SliceCounts._fields), len(slices)), np.int64)]
-        [sums] = yield from _count(value, make_counter(best.predicates, slices), nothing)
+        [sums] = yield from _count(value, make_counter(best.predicates, slices), nothing, len(slices))
         enough = np.flatnonzero((sums[:2] >= settings.min_rows).all(axis=0)).tolist()
         best.take({slices[index]: SliceCounts(*sums[:, index].tolist()) for index in enough})
     return best
 
 
-def _count(value: SummedValue, count: Count, nothing: list[Ints]) -> Search[list[Ints]]:
-    """Return what the cells of all blocks add up to, by one query; `nothing` is that of no block."""
+def _count(value: SummedValue, count: Count, nothing: list[Ints], size: int = 0) -> Search[list[Ints]]:
+    """Return what the cells of all blocks add up to, by one query of this size; `nothing` is that of no block."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
         if value in block.sums:
             counts = count_cells(block.cells, block.sums[value], value.shift)
             yield value.target.slice, 0, count(block.cells.bins, counts)
 
-    answer = yield Query(measure)
+    answer = yield Query(measure, size=size)
     return next(iter(answer.values()), nothing)
 
 

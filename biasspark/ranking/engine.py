@@ -23,10 +23,10 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.ranking import window_engine
 from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.kernels.blocks import membership_key, merge_blocks, merge_cells, write_pieces
-from biasspark.ranking.kernels.codec import dump
+from biasspark.ranking.kernels.codec import dump, load
 from biasspark.ranking.kernels.range_counts import combine, count_range
 from biasspark.ranking.memberships import find_unseen
-from biasspark.ranking.range_job import combine_counts, count_ranges, cut_examples, list_chunks
+from biasspark.ranking.range_job import collect_combined, count_ranges, cut_examples, list_chunks
 from biasspark.ranking.task_rows import Key, Keys, Kind, Part, Parts, TaskRows, identity_keys, read_blocks, sort_rows
 
 RANKING_PASS = "rank every score (shuffles 8 bytes per score and 24 per row of an identity)"
@@ -89,10 +89,15 @@ def collect_counts(ranked: DataFrame, encoding: Encoding, edges: Sequence[Floats
         return combine(ranges, len(edges[key[0]]) if edges else 0)
 
     n_groups = len(encoding.models) * len(encoding.slices) * len(_chunks(encoding))
-    combined = combine_counts(ranked, combine_chunk, n_groups)
-    row_counts = combined.pop((CORPUS, ROW_COUNTS, 0), np.zeros(0, np.int64))
-    by_length = combined.pop((CORPUS, LABEL_COUNTS, 0), None)
-    return make_counts(encoding, row_counts, sorted(combined.items()), edges, by_length)
+    combined = collect_combined(ranked, combine_chunk, n_groups)
+    row_counts, by_length = (combined.pop((CORPUS, kind, 0), None) for kind in (ROW_COUNTS, LABEL_COUNTS))
+    return make_counts(
+        encoding,
+        load(row_counts) if row_counts else (),
+        ((key, load(combined.pop(key))) for key in sorted(combined)),
+        edges,
+        load(by_length) if by_length else None,
+    )
 
 
 def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part]:

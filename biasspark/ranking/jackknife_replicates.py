@@ -2,8 +2,8 @@
 
 EXAMPLES --cut--> blocks by group --one shuffle--> sums by group of ranges --small shuffle--> ``jackknife_statistics``
 
-The algebra is in `kernels.group_replicates`. For the memory of a worker see `range_job`; while it measures, it also
-holds the rows of one identity's cells by (group, score) at a time.
+The algebra is in `kernels.group_replicates`. For the memory of a worker see docs/how-it-works.md; while it measures, it
+also holds the rows of one identity's cells by (group, score) at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPLICATES_PASS = "leave out groups of ids (shuffles 9 bytes per score and 24 pe
 _KEY_BITS = 63
 """Of a row's group, label and known sources of identities."""
 _IDENTITIES_A_CHUNK = 32
-"""The sums of a range take 13 kB for each identity with 100 groups."""
+"""The sums of a range take some 36 kB for each identity with 100 groups."""
 
 
 def count_replicates(

@@ -3,7 +3,7 @@
     EXAMPLES --cut--> ranges of the first model --shuffle--> placed, recut --shuffle--> ranges of the second --> sums
 
 A row carries its placements by the first model to the task that places it by the second: see `kernels.paired_products`.
-For the memory of a worker see `range_job`; here a range has single rows, with 4 bytes for each reference set.
+For the memory of a worker see docs/how-it-works.md; here a range has single rows, with 4 bytes for each reference set.
 """
 
 from __future__ import annotations

@@ -143,6 +143,11 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
 
     Runs one Spark action, with a shuffle of the counts.
     """
+    return {key: load(data) for key, data in collect_combined(counts, combine, n_groups).items()}
+
+
+def collect_combined(counts: DataFrame, combine: Combine, n_groups: int) -> dict[Key, bytes]:
+    """Like `combine_counts`, as bytes: of very many counts, the driver loads one chunk at a time."""
 
     def rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
         for key, group in _read_groups(batches, (0, 1, 3)):
@@ -151,7 +156,7 @@ def combine_counts(counts: DataFrame, combine: Combine, n_groups: int) -> dict[K
 
     gathered = counts.where("chunk >= 0").repartition(_count_tasks(counts, n_groups), *_CHUNK_KEY)
     combined = gathered.mapInArrow(lambda batches: _to_batches(rows(batches), _COMBINED), _COMBINED)
-    return {(row["model"], row["slice"], row["chunk"]): load(row["data"]) for row in combined.collect()}
+    return {(row["model"], row["slice"], row["chunk"]): bytes(row["data"]) for row in combined.collect()}
 
 
 def sum_arrays(_: Key, ranges: Iterator[Any]) -> Any:

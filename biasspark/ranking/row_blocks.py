@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
+from itertools import accumulate, compress, count
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -50,6 +50,9 @@ BLOCKS_A_TASK = 2
 MAX_BLOCK_BYTES = (1 << 31) - (1 << 25)
 """Arrow holds 2 GiB in the binary values of a batch, and up to 16 MiB of others may come before."""
 
+MAX_RESULTS = 100_000
+"""The most results that searches ask for at a time, unless one query asks for more."""
+
 N_GROUPS = 12
 """Approximate number of (model, slice, chunk), which two tasks combine."""
 
@@ -61,11 +64,12 @@ class Query(NamedTuple):
 
     `measure` maps the numbers of a model and a range, and its block, to (slice, chunk, result). `combine` maps a
     (model, slice, chunk) and the results of its ranges, by ascending score, to that of the whole score line. Without
-    it, results are lists of int64 arrays, and these are added up.
+    it, results are lists of int64 arrays, and these are added up. `size` is the number of results, if it may be large.
     """
 
     measure: Callable[[int, int, Any], Iterable[tuple[int, int, Any]]]
     combine: range_job.Combine | None = None
+    size: int = 0
 
 
 Answer: TypeAlias = Mapping[Key, Any]
@@ -269,19 +273,22 @@ def run_searches(
 ) -> list[Any]:
     """Run searches together and return their results: the next queries of all searches are one Spark job.
 
-    ``step`` is called with the number of each job before it runs.
+    If they ask for very many results, they take turns. ``step`` is called with the number of each job before it runs.
     """
     results: list[Any] = [None] * len(searches)
     answers: dict[int, Answer | None] = dict.fromkeys(range(len(searches)))
+    waiting: dict[int, Query] = {}
     for n_jobs in count(1):
-        queries: dict[int, Query] = {}
         for number, answer in answers.items():
             query, results[number] = send(searches[number], answer)
             if query:
-                queries[number] = query
-        if not queries:
+                waiting[number] = query
+        if not waiting:
             break
         step(n_jobs)
+        totals = accumulate(query.size for query in waiting.values())
+        fits = [total <= max(MAX_RESULTS, query.size) for total, query in zip(totals, waiting.values(), strict=True)]
+        queries = {number: waiting.pop(number) for number in [*compress(waiting, fits)]}
         answers = dict(zip(queries, query_blocks(blocks, list(queries.values())), strict=True))
     return results
 

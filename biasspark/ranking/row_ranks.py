@@ -2,7 +2,7 @@
 
     EXAMPLES --cut--> rows and offsets of every range --one shuffle--> placed rows
 
-Memory of a worker: the rows of its task's ranges, with their ids (see `range_job`).
+Memory of a worker: the rows of its task's ranges, with their ids (see docs/how-it-works.md).
 """
 
 from __future__ import annotations

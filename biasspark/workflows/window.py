@@ -162,7 +162,7 @@ def find_window(
     days = list_dates(first, last)
     missing = dict.fromkeys((day for day in days if day not in states), "not published")
     for day in missing.keys() & published.keys():
-        kept_scores = published[day]["table_rows"].get(SCORE_BLOCKS.name)
+        kept_scores = (published[day]["table_rows"] or {}).get(SCORE_BLOCKS.name)
         missing[day] = "its files are gone" if kept_scores else "its run kept no scores"
     is_refused = missing and (not allow_missing or not states)
     faults = [_describe_missing(missing, len(days))] if is_refused else []

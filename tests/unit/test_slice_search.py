@@ -20,6 +20,7 @@ from biasspark.attribution.slice_kernel import BestSlices, cut_feature
 from biasspark.attribution.slice_search import make_counter, scale_slice_value, search_slices
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
+from biasspark.ranking import row_blocks
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
 from tests.harness.grown_trees import Sample
@@ -295,7 +296,18 @@ def train_mean(rows: Sequence[Example], part: int) -> float:
     return float(sum(train) / len(train)) if train else 0.0
 
 
-def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
+@pytest.mark.parametrize("room", [row_blocks.MAX_RESULTS, 50])
+def test_slices_of_blocks_are_those_of_all_conjunctions(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the searches must take turns."""
+    jobs: list[list[int]] = []
+    query_blocks = row_blocks.query_blocks
+
+    def record(blocks: Blocks, queries: Sequence[row_blocks.Query]) -> list[row_blocks.Answer]:
+        jobs.append([query.size for query in queries])
+        return query_blocks(blocks, queries)
+
+    monkeypatch.setattr(row_blocks, "MAX_RESULTS", room)
+    monkeypatch.setattr(row_blocks, "query_blocks", record)
     models = [Ranked(draw_examples(seed, 400, BLOCK_FEATURES), [0.4, 0.7]) for seed in (7, 8)]
     targets = [Target(model, part, "auc") for model in (0, 1) for part in (0, 1, 2)]
     means = [train_mean(models[target.model].rows, target.slice) for target in targets]
@@ -305,6 +317,8 @@ def test_slices_of_blocks_are_those_of_all_conjunctions() -> None:
         assert (best.missed, best.has_too_few) == (False, False)
         assert best.conditions() == search_rows(models[target.model].rows, target.slice)
         assert (len(best.conditions()) > 2) == (target.slice < 2)  # of the third there are no positives
+    assert all(sum(sizes) <= max(room, *sizes) for sizes in jobs)
+    assert (len(jobs) > 3) == (room == 50)
 
 
 def test_too_few_rows_for_any_slice_are_known() -> None:

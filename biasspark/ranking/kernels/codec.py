@@ -16,7 +16,7 @@ _ALIGNMENT = 8
 def dump(value: Any) -> bytes:
     """Return an object as bytes: its pickle, then the entries of its arrays.
 
-    Arrays are written as here, so the driver and the workers may have different versions of numpy.
+    Arrays are written as here, so the driver and the workers may have different versions of numpy; its scalars are not.
     """
     buffers: list[pickle.PickleBuffer] = []
     pickled = BytesIO()
