@@ -123,11 +123,8 @@ def few_rows_warnings(
     """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
-    few_of_trees = [
-        key
-        for key, (train, honest, *_) in trees.items()
-        if min(train.n, honest.n) < 2 * min_leaf and (train.n + honest.n or key.baseline_model)
-    ]
+    n_halves = {key: (train.n, honest.n) for key, (train, honest, *_) in trees.items()}
+    few_of_trees = [key for key, halves in n_halves.items() if any(halves) and min(halves) < 2 * min_leaf]
     few_of_slices = [key for key, best in slices.items() if best.has_too_few]
     tree_names, slice_names = (
         list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS))
@@ -140,12 +137,12 @@ def few_rows_warnings(
         if min(row["n_negatives_honest"], row["n_positives_honest"]) < 2 * pairs.min_side
         or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
     ]
+    for key, halves in n_halves.items():
+        if key.baseline_model and key.slice == ALL_ROWS and not any(halves):
+            yield f"`compare`: no row is scored by both models of {_name(key)}, so their difference has no tree."
+    too_few = f"one half, by a hash of the id, which should differ, has too few rows for `min_leaf` = {min_leaf:,}"
     for what, names, why in (
-        (
-            "tree",
-            tree_names,
-            f"one half, by a hash of the id, has too few rows for `min_leaf` = {min_leaf:,}",
-        ),
+        ("tree", tree_names, too_few),
         ("slice_search", slice_names, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
         ("pairs", few_of_pairs, "there are too few rows for `min_leaf` or `min_side` in one of their halves"),
     ):

@@ -1,7 +1,7 @@
 """Losses of single rows by segment, and their correlations with attributions (Attributing, Tables 1 and 3).
 
 All results are sums over the rows of a (model, slice, segment, label). A total attribution is the normalized one times
-the number of opposite rows, which is the same for all rows of a label. numpy only.
+the number of opposite rows, which is the same for all rows of a label.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exact sums over the rows and placements of sets, by one query.
+"""Exact sums over the rows and placements of sets, and the variances of their means: one query, and more to compare.
 
 blocks --measure--> sums of ranges --small shuffle--> sums of each set of rows
 """

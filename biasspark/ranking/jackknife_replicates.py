@@ -41,8 +41,9 @@ def count_replicates(
 
     The examples have an INT column ``jackknife_group``, below `n_groups`. `identities` are numbers in the encoding,
     ascending; 0 is ``(overall)``. Runs one Spark action. Cost: one scan and one shuffle, of 9 bytes per score and 24
-    per membership; then arithmetic on each distinct (score, group) for every identity, and a shuffle of 130 bytes for
-    each range, identity and group. Without identities, as if a rule names one that is not there, the table is empty.
+    per membership; then arithmetic on each distinct (score, group) for every identity, and a shuffle of some 100
+    bytes for each range, identity and group. Without identities, as if a rule names one
+    that is not there, the table is empty.
     """
     if not identities:
         return JACKKNIFE_STATISTICS.arrow_schema.empty_table()

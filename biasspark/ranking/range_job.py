@@ -9,7 +9,7 @@ cut its score line into *ranges*, in each slice. Range r holds the scores in ``[
 They balance the work: no result depends on boundaries, partitions or the order of rows. A *chunk* is a part of the
 counts, such as those of some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine`
 are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. Parts and counts are objects
-of any type. They travel as bytes: see `codec`. What is bytes already is stored as it is. docs/how-it-works.md says what
+of any type. They travel as bytes: see `codec`. Bytes are stored as they are. docs/how-it-works.md says what
 a worker holds in memory.
 """
 

@@ -273,7 +273,8 @@ def run_searches(
 ) -> list[Any]:
     """Run searches together and return their results: the next queries of all searches are one Spark job.
 
-    If they ask for very many results, they take turns. ``step`` is called with the number of each job before it runs.
+    If they ask for very many results, they take turns, and the driver holds what waits. ``step`` is called with the
+    number of each job before it runs.
     """
     results: list[Any] = [None] * len(searches)
     answers: dict[int, Answer | None] = dict.fromkeys(range(len(searches)))
@@ -286,8 +287,10 @@ def run_searches(
         if not waiting:
             break
         step(n_jobs)
-        totals = accumulate(query.size for query in waiting.values())
-        fits = [total <= max(MAX_RESULTS, query.size) for total, query in zip(totals, waiting.values(), strict=True)]
+        sizes = [query.size for query in waiting.values()]
+        fits = [
+            not size or total <= max(MAX_RESULTS, size) for size, total in zip(sizes, accumulate(sizes), strict=True)
+        ]
         queries = {number: waiting.pop(number) for number in [*compress(waiting, fits)]}
         answers = dict(zip(queries, query_blocks(blocks, list(queries.values())), strict=True))
     return results

@@ -114,7 +114,7 @@ _RUNTIMES = (
 
 @contextmanager
 def start_faults() -> Iterator[None]:
-    """Explain why a session cannot be built, by a `ConfigError` for Java and jars, otherwise a `BiasSparkError`."""
+    """Explain why there is no session: by a `ConfigError` without Java or with wrong jars, else a `BiasSparkError`."""
     try:
         yield
     except Exception as error:

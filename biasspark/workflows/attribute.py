@@ -183,7 +183,7 @@ def rank_surveyed(
     searches: dict[str, Search[Any]] = {}
     if with_losses or attribution.slice_search:
         links = [attribution.link.get(model) for model in encoding.models]
-        searches["losses"] = sum_losses(links, surveyed.names, attribution.segments)
+        searches["losses" if with_losses else "means"] = sum_losses(links, surveyed.names, attribution.segments)
     if attribution.pairs:
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.values.features, surveyed.names, attribution.pairs, level)
@@ -356,7 +356,7 @@ def search_rows(
             value = scale_tree_value(target, n_rows)
             searches["trees", value] = grow_tree(features, value, attribution.tree, square_sum)
     if attribution.slice_search:
-        _, train = ranked.results["losses"]
+        _, train = ranked.results.get("losses") or ranked.results["means"]
         for key in surveyed.names:
             mean = add_moments(train.get(key, {}), "normalized").mean or 0.0
             value = scale_slice_value(Target(*key, AUC), mean, n_rows)
@@ -413,7 +413,7 @@ def _measure_results(
         number: surveyed.boundaries[models.index(baseline)]
         for number, (_, baseline) in enumerate(attribution.compare, len(models))
     }
-    stage("measuring segments")
+    stage("measuring segments and differences of models" if edges else "measuring segments")
     with job_on_corpus(surveyed, "measure the segments"):
         return measure_sets(ranked.blocks, conditions, len(models), edges)
 

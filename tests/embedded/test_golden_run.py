@@ -1,4 +1,4 @@
-"""One run of every job on 600 rows: its tables are those of tests/fixtures/golden_run, to the last bit.
+"""One run of each job but the experiment on 600 rows: its numbers are those of tests/fixtures/golden_run, bit by bit.
 
 After a change of numbers that CHANGELOG.md names, renew them by ``python -m tests.embedded.test_golden_run``.
 """

@@ -56,7 +56,7 @@ def test_one_identity_and_one_score_with_99_rows_of_100(spark: SparkSession) -> 
 
 @pytest.mark.parametrize(("n_rows", "n_tags"), [(3_000, 1_300), pytest.param(30_000, 10_000, marks=pytest.mark.slow)])
 def test_ten_thousand_identities(spark: SparkSession, n_rows: int, n_tags: int) -> None:
-    """There are ten thousand identities: every number matches the definitions.
+    """There are thousands of identities, up to ten thousand: every number matches the definitions.
 
     As many as a column may have.
     """

@@ -24,7 +24,7 @@ def test_each_model_is_warned_about_once(keys: list[TreeKey], name: str) -> None
         roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
         warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
         assert len(warnings) == n_few
-        assert all(f"`tree` of {name}:" in text for text in warnings)
+        assert all(f"`{'tree' if n_train else 'compare'}`" in text and name in text for text in warnings)
 
 
 def test_a_search_of_slices_is_warned_about_once() -> None:

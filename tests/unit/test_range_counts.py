@@ -1,4 +1,4 @@
-"""Everything that is counted of a range: rows at or above edges and labels, against loops over rows."""
+"""Counts of ranges: labels by length against loops, counts of some identities, and more than the driver holds."""
 
 from __future__ import annotations
 
