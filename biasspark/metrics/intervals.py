@@ -63,7 +63,10 @@ from biasspark.distributions import normal_quantile
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
 
 MIN_FOR_LOGIT = 10.0
-"""The min(m, n)·A·(1 - A) from which ``logit_delong`` is used alone; it takes at least 40 rows in the smaller cell."""
+"""The min(m, n)·A·(1 - A) from which ``logit_delong`` is used alone; it takes at least 40 rows in the smaller cell.
+
+It is computed in doubles, so at exactly 10 its rounding decides. Both intervals are valid there.
+"""
 
 _STEPS = 18
 """Fixed-point iterations: each shrinks the error more than ninefold, so 18 reach the last bit of a double."""
