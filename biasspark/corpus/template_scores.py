@@ -63,16 +63,19 @@ def template_scores(
 
 
 def _sum_of_squares() -> Column:
-    """Return the sum of n (score - mean)^2."""
+    """Return Σ n·d² - (Σ n·d)²/Σ n, with d = score - mean: the second term corrects for the rounding of the mean."""
     # The mean is passed through the aggregation. If the term referred to it by name, the optimizer could inline its
     # expression and compute it again for each score.
-    start = F.struct(F.lit(0.0).alias("total"), F.col("mean_score").alias("mean"))
+    start = F.struct(F.lit(0.0).alias("squares"), F.lit(0.0).alias("total"), F.col("mean_score").alias("mean"))
 
     def add(state: Column, one: Column) -> Column:
-        total = state["total"] + (one["score"] - state["mean"]) ** 2 * one["n"]
-        return F.struct(total.alias("total"), state["mean"].alias("mean"))
+        distance = one["score"] - state["mean"]
+        squares, total = state["squares"] + distance**2 * one["n"], state["total"] + distance * one["n"]
+        return F.struct(squares.alias("squares"), total.alias("total"), state["mean"].alias("mean"))
 
-    return F.aggregate("scores", start, add, lambda state: state["total"])
+    n_rows = F.col("n_rows").cast("double")
+    corrected = F.aggregate("scores", start, add, lambda sums: sums["squares"] - sums["total"] * sums["total"] / n_rows)
+    return F.greatest(corrected, F.lit(0.0))
 
 
 def _suppress(rows: DataFrame, privacy: Privacy | None) -> DataFrame:

@@ -163,14 +163,23 @@ def test_template_scores(golden: MeasuredCorpus) -> None:
     assert_rows([row.asDict() for row in golden.template_scores().collect()], expected, TEMPLATE_SCORES)
 
 
-def test_template_scores_of_the_largest_doubles(spark: SparkSession) -> None:
-    """Their sums and squares pass the largest double, and mean and deviation do not."""
-    rows = [(score, score > 0, True, "t") for score in (-1.5e308, 1.5e308) * 2]
+@pytest.mark.parametrize(
+    ("scores", "mean", "sd"),
+    [
+        pytest.param([-1.5e308, 1.5e308] * 2, 0, 1.5e308 * (4 / 3) ** 0.5, id="sums pass the largest double"),
+        pytest.param([2.0**53, 2.0**53 + 2, 2.0**53 + 2], 2.0**53, (4 / 3) ** 0.5, id="no double is the mean"),
+        pytest.param([0.1] * 3, 0.1, 0, id="equal"),
+    ],
+)
+def test_template_scores_of_doubles_at_their_limits(
+    spark: SparkSession, scores: list[float], mean: float, sd: float
+) -> None:
+    rows = [(score, number > 0, True, "t") for number, score in enumerate(scores)]
     corpus = spark.createDataFrame(rows, "score DOUBLE, label BOOLEAN, inside BOOLEAN, template STRING")
     asked: dict[str, Any] = {"models": ["score"], "label": "label", "identities": ["inside"], "template": "template"}
     for row in biasspark.template_scores(corpus, **asked).collect():
-        assert row["mean_score"] == 0
-        assert row["sd_score"] == pytest.approx(1.5e308 * (4 / 3) ** 0.5)
+        assert row["mean_score"] == pytest.approx(mean, rel=1e-12)
+        assert row["sd_score"] == pytest.approx(sd, rel=1e-12, abs=0)
 
 
 def test_terms_ignore_case_as_python_does(spark: SparkSession) -> None:
