@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -275,7 +276,7 @@ def test_equal_parts_ascend_from_one_end_to_the_other(one: float, other: float, 
     low, high = sorted((one, other))
     near = low
     for _ in range(steps):
-        near = math.nextafter(near, math.inf)
+        near = math.nextafter(near, sys.float_info.max)
     for last in (high, near):
         ends = divide(low, last, parts)
         assert (ends[0], ends[-1]) == (low, last)
