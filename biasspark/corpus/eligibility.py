@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
@@ -79,17 +79,12 @@ def is_one_of(values: Sequence[str | bool | int | float], name: str, kind: DataT
     return F.when(column(name).isNotNull(), F.coalesce(read.isin(*values), F.lit(False)))
 
 
-def rejected_rows(
-    corpus: DataFrame, measures: Measures, id_column: str | None, counts: Mapping[str, int], max_rows: int
-) -> DataFrame | None:
-    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason; None if there are none.
+def rejected_rows(corpus: DataFrame, measures: Measures, id_column: str | None, max_rows: int) -> DataFrame:
+    """Return rejected rows as (row_id, model, reason), up to `max_rows` for each reason.
 
-    The rows with the smallest hashes of their ids are kept. `counts` are the rows of each reason, as counted by the
-    ranking: without any, the corpus is not read. Cost: one scan, a shuffle of the rejected rows, and one of a few times
-    `max_rows` rows.
+    The rows with the smallest hashes of their ids are kept. Cost: one scan, a shuffle of the rejected rows, and one of
+    a few times `max_rows` rows.
     """
-    if not sum(counts.values()) or not max_rows:
-        return None
     row_id = column(id_column) if id_column else F.lit(None)
     rejects = F.inline(_rejects(measures, corpus.schema, id_column))
     rows = corpus.select(row_id.cast("string").alias(ROW_ID), rejects)

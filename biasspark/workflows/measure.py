@@ -95,9 +95,13 @@ def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
 
 
 def _list_rejects(surveyed: SurveyedCorpus, config: Config, counts: RowCounts) -> dict[Table, Rows]:
-    """Return the table ``rejected_rows`` if there are any."""
-    rejects = rejected_rows(surveyed.corpus, config, config.corpus.id, counts.rejects, config.rejects.max_rows)
-    return {} if rejects is None else {schemas.REJECTED_ROWS: rejects}
+    """Return the table ``rejected_rows``, none if no row is to be kept."""
+    if not config.rejects.max_rows:
+        return {}
+    rows: Rows = schemas.REJECTED_ROWS.arrow_schema.empty_table()
+    if sum(counts.rejects.values()):
+        rows = rejected_rows(surveyed.corpus, config, config.corpus.id, config.rejects.max_rows)
+    return {schemas.REJECTED_ROWS: rows}
 
 
 @contextmanager
@@ -117,15 +121,15 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
 
 def plan_measurement(config: Config) -> Plan:
     """Plan a measurement."""
-    if not config.models:
-        return Plan((ROWS_PASS, LABELS_PASS, REJECTS_PASS), (schemas.LABEL_BALANCE, schemas.REJECTED_ROWS))
     passes: dict[str, object] = {
-        RANKING_PASS: config.ranking.engine == "blocks",
-        WINDOWS_PASS: config.ranking.engine == "windows",
+        ROWS_PASS: not config.models,
+        LABELS_PASS: not config.models,
+        RANKING_PASS: config.models and config.ranking.engine == "blocks",
+        WINDOWS_PASS: config.models and config.ranking.engine == "windows",
         TRIALS_PASS: config.pinned_auc and config.pinned_auc.trials,
         TEMPLATES_PASS: config.templates,
         REPLICATES_PASS: config.gate and config.gate.paired,
-        REJECTS_PASS: True,
+        REJECTS_PASS: config.rejects.max_rows,
     }
     return Plan([name for name, part in passes.items() if part], _list_tables(config))
 
@@ -139,13 +143,14 @@ def _list_tables(config: Config) -> list[Table]:
         schemas.THRESHOLD_SUMMARY: config.thresholds,
         schemas.SCORE_HISTOGRAMS: config.histograms,
         schemas.TEMPLATE_SCORES: config.templates,
-        schemas.LABEL_BALANCE: config.label_balance,
+        schemas.LABEL_BALANCE: config.label_balance or not config.models,
         schemas.TRAINING_BALANCE: None,  # only the mitigation experiment writes it
         schemas.BIAS_ALERTS: gate and gate.run_rules,
         schemas.JACKKNIFE_STATISTICS: gate and gate.paired,
         schemas.SCORE_BLOCKS: config.state,
+        schemas.REJECTED_ROWS: config.rejects.max_rows,
     }
-    return [table for table in schemas.tables_of(JOB) if optional.get(table, True)]
+    return [table for table in schemas.tables_of(JOB) if optional.get(table, config.models)]
 
 
 # ---- the command line

@@ -115,9 +115,7 @@ def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str
         measurement = measure(surveyed, Rejects())
         for table, content in measurement.tables.items():
             yield table.name, sorted(_write(list(row.values())) for row in content.to_pylist())
-        counts = measurement.counts.row_counts.rejects
-        rejects = rejected_rows(surveyed.corpus, measures, corpus.id, counts, 1_000)
-        yield "rejected_rows", [] if rejects is None else _rows_of(rejects)
+        yield "rejected_rows", _rows_of(rejected_rows(surveyed.corpus, measures, corpus.id, 1_000))
 
 
 def _rows_of(frame: DataFrame) -> list[str]:

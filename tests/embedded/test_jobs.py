@@ -130,14 +130,15 @@ def configure(folder: Path, **tables: Any) -> tuple[object, ...]:
 def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     parts: dict[str, dict[str, Any]] = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "state": {"keep": True}}
-    for asked in ({}, parts):
+    for asked in ({}, parts, {"rejects": {"max_rows": 0}}):
         flags = configure(tmp_path, **asked)
         plan = run("measure", *flags, "--dry-run")
         assert "\nsession:  embedded\n" in plan.out
         (line,) = [line for line in plan.out.splitlines() if line.startswith("tables:")]
         planned = set(line.removeprefix("tables:").replace(" ", "").split(","))
         measured = run_well("measure", *flags)
-        assert planned == {*measured["tables"], "rejected_rows", "bias_runs"}
+        assert planned == {*measured["tables"], "bias_runs"}
+        assert ("rejected_rows" in planned) is ("rejects" not in asked)
         assert measured["engine"] == plan.summary["engine"] == "embedded"
 
 
@@ -637,7 +638,8 @@ def test_models_are_measured_without_identities(tmp_path: Path) -> None:
     flags = configure(tmp_path, **parts, identities=None)
     done = run("measure", *flags)
     n_rows = done.summary["tables"]
-    assert n_rows.keys() == {"u_statistics", "bias_metrics", "model_summary", "label_balance", "score_histograms"}
+    expected = {"u_statistics", "bias_metrics", "model_summary", "label_balance", "score_histograms", "rejected_rows"}
+    assert n_rows.keys() == expected
     assert (n_rows["u_statistics"], n_rows["bias_metrics"], n_rows["model_summary"]) == (2, 0, 2)
     assert done.out.startswith("overall AUC:\n")
     run_well("measure", *configure(tmp_path, **parts, output={"path": str(tmp_path / "other")}))

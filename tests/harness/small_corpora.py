@@ -113,8 +113,8 @@ def count_and_reject(
     """Measure a corpus with a column id; return its row counts, and its rejected rows."""
     with survey_for_ranking(corpus, measures, "id", duplicates) as surveyed:
         counts = measure(surveyed).counts.row_counts
-        rejects = rejected_rows(surveyed.corpus, measures, "id", counts.rejects, 100)
-        return counts, Counter(map(tuple, [] if rejects is None else rejects.collect()))
+        rejects = rejected_rows(surveyed.corpus, measures, "id", 100)
+        return counts, Counter(map(tuple, rejects.collect()))
 
 
 def cell_sizes(measurement: Measurement, model: str = "s") -> dict[str, tuple[int, int]]:
