@@ -19,7 +19,7 @@ from biasspark.arrays import Floats, Ints, apply
 from biasspark.attribution.influence import PlacedSet, auc_within, influence_variance
 from biasspark.attribution.moments import N_LIMBS, Moments, cut_moments, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
-from biasspark.metrics.intervals import auc_interval, clip_interval, normal_interval
+from biasspark.metrics.intervals import auc_interval, normal_interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.row_blocks import Query, Search
@@ -206,7 +206,7 @@ def _list_segment(
             variance = influence_variance(*placed) if placed else None
         if value in undefined:
             mean = variance = None
-        low, high = clip_interval(normal_interval(mean, variance, level), *limits)
+        low, high = normal_interval(mean, variance, level, limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row
 

@@ -11,7 +11,7 @@ from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree, list_node_columns
 from biasspark.features import Condition, Feature, describe_condition, write_predicate
-from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, clip_interval, normal_interval
+from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, normal_interval
 
 
 def decide(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -122,5 +122,5 @@ def _list_columns(
 
 def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:
     """Return the interval of the honest mean."""
-    low, high = clip_interval(normal_interval(measured.honest.mean, measured.variance, level), *limits)
+    low, high = normal_interval(measured.honest.mean, measured.variance, level, limits)
     return {"mean_honest_low": low, "mean_honest_high": high}

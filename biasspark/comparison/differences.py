@@ -13,7 +13,7 @@ from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from biasspark.distributions import NORMAL, student_quantile, student_tail
-from biasspark.metrics.intervals import clip_interval, delong_part
+from biasspark.metrics.intervals import delong_part
 from biasspark.ranking.kernels.paired_products import Products
 
 CONTRASTS = {"variance": (1, 0), "baseline_variance": (0, 1), "difference_variance": (1, -1), "sum_variance": (1, 1)}
@@ -253,7 +253,6 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
         largest, largest_baseline = (
             0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
         )
-    ends = clip_interval((low, high), -largest_baseline, largest)
     p_value = max(
         2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)
         if contrast.variance
@@ -261,7 +260,7 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
         for contrast in contrasts
     )
     one_sided = len({contrast.difference > 0 for contrast in contrasts}) == 1
-    return DifferenceEstimate(difference, *ends, p_value, one_sided)
+    return DifferenceEstimate(difference, max(low, -largest_baseline), min(high, largest), p_value, one_sided)
 
 
 def noninferiority_test(

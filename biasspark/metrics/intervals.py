@@ -208,20 +208,14 @@ SIGNIFICANT = 0.05
 """The significance level, except in the gate, where it is configured."""
 
 
-def normal_interval(mean: float | None, variance: float | None, level: float) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance of the mean) at a level in (0, 1); None, None where either is None."""
+def normal_interval(
+    mean: float | None, variance: float | None, level: float, limits: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """Return mean ± z·sqrt(variance of the mean), within the limits of the mean; None, None where either is None."""
     if mean is None or variance is None:
         return None, None
     half = normal_quantile(level) * sqrt(variance)
-    return mean - half, mean + half
-
-
-def clip_interval(
-    ends: tuple[float | None, float | None], least: float, most: float
-) -> tuple[float | None, float | None]:
-    """Clip an interval to the range of the estimate."""
-    low, high = ends
-    return (None, None) if low is None or high is None else (max(low, least), min(high, most))
+    return max(mean - half, limits[0]), min(mean + half, limits[1])
 
 
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:

@@ -19,7 +19,6 @@ from biasspark.metrics.intervals import (
     Share,
     auc_interval,
     benjamini_hochberg,
-    clip_interval,
     newcombe_difference,
     normal_interval,
     wilson_interval,
@@ -138,11 +137,12 @@ def test_a_share_of_no_rows_has_no_interval() -> None:
 
 
 def test_the_interval_is_that_of_a_normal_estimate() -> None:
-    assert normal_interval(0.4, 0.01, 0.95) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
-    assert normal_interval(0.0, 4.0, 0.5) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
-    assert normal_interval(0.4, 0.0, 0.9) == (0.4, 0.4)
-    assert normal_interval(None, 0.1, 0.9) == normal_interval(0.1, None, 0.9) == (None, None)
-    assert (clip_interval((-0.2, 0.7), 0, 0.5), clip_interval((None, None), 0, 1)) == ((0, 0.5), (None, None))
+    everywhere = (-math.inf, math.inf)
+    assert normal_interval(0.4, 0.01, 0.95, everywhere) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
+    assert normal_interval(0.0, 4.0, 0.5, everywhere) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
+    assert normal_interval(0.4, 0.0, 0.9, everywhere) == (0.4, 0.4)
+    assert normal_interval(0.4, 1.0, 0.9, (0, 0.5)) == (0, 0.5)
+    assert normal_interval(None, 0.1, 0.9, (0, 1)) == normal_interval(0.1, None, 0.9, (0, 1)) == (None, None)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12), st.randoms(use_true_random=False))
