@@ -1,12 +1,7 @@
 """Pinned AUC by its closed form, from U statistics alone (Mitigating; Pinned, equation 3).
 
-The closed form is the AUC of all known rows, each weighted by the number of times it is expected in the pinned set. The
-mean over sampled trials of a small identity differs from it: a trial has few rows, and those without both labels are
-left out.
-
-Its authors advise against it: if identities differ in the share of positives, it moves with that share and hides or
-invents bias although the model stays the same (Pinned, section 2.2). It is here for comparison with published values;
-use the bias suite for decisions.
+The closed form is the AUC of all known rows, each weighted by the number of times it is expected in the pinned set.
+`biasspark.pinned_auc` says how it differs from sampled trials, and why its authors advise against it.
 """
 
 from __future__ import annotations
@@ -35,7 +30,7 @@ PINNED_TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 PINNED_PAIRS = [metric.pair for name in PINNED_TERMS for metric in SUITE if metric.name == name]
 
 
-def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
+def pinned_weights(cells: Ints | Floats, include_subgroup: bool = True) -> Floats:
     """Return the weight of each of the four AUCs (`PINNED_TERMS`) in the pinned AUC, not yet divided by their sum.
 
     `cells` are the sizes of the four cells, in the order of `columns.FOUR_CELLS`; they and the result have the shape
@@ -60,7 +55,7 @@ def pinned_weights(cells: Ints, include_subgroup: bool = True) -> Floats:
     return weights
 
 
-def pinned_auc(cells: Ints, terms: Floats, include_subgroup: bool = True) -> Floats:
+def pinned_auc(cells: Ints | Floats, terms: Floats, include_subgroup: bool = True) -> Floats:
     """Return the pinned AUC, in [0, 1], low is bad; NaN where the pinned set has no negatives or no positives.
 
     `cells` and `include_subgroup` are as in `pinned_weights`. `terms` are the four AUCs in the order of `PINNED_TERMS`,
@@ -91,7 +86,7 @@ def pinned_aucs(
     the mean and the standard deviation of the pinned AUC over the `trials`, shape (2, groups), NaN if there is none.
     """
     groups, cells, terms = statistics.groups, statistics.counts.cells, statistics.auc[PINNED_PAIRS]
-    value = np.where(statistics.suppressed, np.nan, pinned_auc(cells, terms, include_subgroup))
+    value = pinned_auc(cells, terms, include_subgroup)  # NaN for suppressed groups, as their terms are
     weights = pinned_weights(cells, include_subgroup)
     shares = divide(weights, reduce(np.add, weights))
     mean, sd = np.full((2, len(value)), np.nan) if sampled is None else sampled
@@ -122,9 +117,8 @@ def pinned_skew(
 ) -> pa.Table:
     """Return the table ``pinned_skew``: one row for each (model, slice, identity), the one that loses rows first.
 
-    The experiment shows that pinned AUC moves with the prevalence of positives, and the suite does not (Pinned, section
-    3). `kept` has the trials of each ranking, and lacks slices without rows; `without` are the counts of the same
-    groups without the rows of the cell; None if there are no other identities.
+    The experiment is that of Pinned, section 3. `kept` has the trials of each ranking, and lacks slices without rows;
+    `without` are the counts of the same groups without the rows of the cell; None if there are no other identities.
 
     Each trial drops d = fraction·n of the n rows of the cell, halves rounded up. ``pinned_auc_skewed`` is the closed
     form: the four AUCs of all rows, weighted as if the cell had n - d rows; its difference from the mean over trials is
@@ -135,31 +129,30 @@ def pinned_skew(
     and every pair has one row of the cell's label. So the expected size of each of their cells, and the expected U of
     each of their pairs, is q times that of all rows plus 1 - q times that without the cell.
     """
-    cell, groups, counts = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts
-    skewed = np.flatnonzero(groups.identity == skew.identity)
-    skewed_of = skewed[np.cumsum(groups.is_overall) - 1]  # the group of each group's slice that loses rows
-    n_rows, hidden = counts.cells[cell, skewed_of], statistics.suppressed | statistics.suppressed[skewed_of]
+    cell, groups, cells = FOUR_CELLS.index(skew.cell), statistics.groups, statistics.counts.cells
+    of_slice = np.cumsum(groups.is_overall) - 1  # the (model, slice) of each group
+    skewed = np.flatnonzero(groups.identity == skew.identity)  # the group of each (model, slice) that loses rows
+    hidden = statistics.suppressed | statistics.suppressed[skewed][of_slice]
     trials = [
-        (0, ()) if statistics.suppressed[first] else kept.get(key, (0, ()))
-        for key, first in zip(zip(groups.model, groups.slice, strict=True), skewed_of, strict=True)
-    ]
-    measured: dict[int, dict[str, float]] = {
-        group: _measure(
-            counts.cells[:, group], statistics.auc[PINNED_PAIRS, group], cell, trials[group], include_subgroup
-        )
+        (0, ()) if statistics.suppressed[group] else kept.get((groups.model[group], groups.slice[group]), (0, ()))
         for group in skewed.tolist()
-    }
+    ]
+    n_rows, n_dropped = cells[cell, skewed][of_slice], np.array([n for n, _ in trials], np.int64)[of_slice]
+    aucs = statistics.auc[PINNED_PAIRS]  # NaN for suppressed groups, and so is what follows from them
+    left, expected, rows = cells.astype(np.float64), aucs.copy(), skewed
+    left[cell, skewed] -= n_dropped[skewed]
     if without is not None:
-        for group in np.flatnonzero(~groups.is_overall & (groups.identity != skew.identity)).tolist():
-            n_dropped, n = trials[group][0], int(n_rows[group])
-            projected = _project(statistics, without, group, 1.0 - n_dropped / n if n else 1.0, include_subgroup)
-            if hidden[group]:  # the number of rows that are dropped is not known
-                projected.pop("pinned_auc_skewed", None)
-            measured[group] = projected | {"n_dropped": n_dropped}
-    rows = np.array(list(measured), np.int64)
-    columns: dict[str, Any] = {
-        name: [row.get(name, nan) for row in measured.values()] for name in measured[int(skewed[0])]
-    }
+        unskewed = np.flatnonzero(~groups.is_overall & (groups.identity != skew.identity))
+        share = np.where(n_rows > 0, 1.0 - divide(n_dropped, n_rows), 1.0)[unskewed]
+        left[:, unskewed], projected = _project(statistics.counts, without, unskewed, share)
+        expected[:, unskewed] = np.where(np.isnan(aucs[:, unskewed]), nan, projected)
+        rows = np.concatenate([skewed, unskewed])
+    # The other identities must not show how many rows a suppressed one loses.
+    closed = np.where(hidden, nan, pinned_auc(left, expected, include_subgroup))
+    sampled = [
+        _sample(left[:, group], aucs[:, group], cell, two_u, include_subgroup)
+        for group, (_, two_u) in zip(skewed.tolist(), trials, strict=True)
+    ]
     return to_table(
         PINNED_SKEW,
         model=groups.model[rows],
@@ -170,47 +163,37 @@ def pinned_skew(
         fraction=skew.fraction,
         trials=skew.trials,
         n_rows=Masked(n_rows[rows], hidden[rows]),
-        **columns | {"n_dropped": Masked(np.array(columns["n_dropped"]), hidden[rows])},
+        n_dropped=Masked(n_dropped[rows], hidden[rows]),
+        pinned_auc=pinned_auc(cells, aucs, include_subgroup)[rows],
+        pinned_auc_skewed=closed[rows],
+        **{name: aucs[PINNED_TERMS.index(name), rows] for name in SUMMARIZED_AUCS},
+        **{name: [row[name] for row in sampled] + [nan] * (len(rows) - len(skewed)) for name in sampled[0]},
     )
 
 
-def _project(
-    statistics: UStatistics, without: Counts, group: int, share: float, include_subgroup: bool
-) -> dict[str, float]:
-    """Return the AUCs of another identity over all rows, and its pinned AUC if a share of the cell is kept."""
-    sizes, terms = statistics.counts.cells[:, group], statistics.auc[PINNED_PAIRS, group]
-    left = share * sizes + (1.0 - share) * without.cells[:, group]
-    all_sums, rest_sums = (
-        counts.sums[PINNED_PAIRS, 0, group].astype(np.float64) for counts in (statistics.counts, without)
-    )
+def _project(counts: Counts, without: Counts, groups: Ints, share: Floats) -> tuple[Floats, Floats]:
+    """Return the expected sizes of the cells of some groups, and their AUCs, if a share of the cell is kept."""
+    left = share * counts.cells[:, groups] + (1.0 - share) * without.cells[:, groups]
+    all_sums, rest_sums = (sums[PINNED_PAIRS, 0][:, groups].astype(np.float64) for sums in (counts.sums, without.sums))
     n_pairs_doubled = 2.0 * left[LOW_CELLS[PINNED_PAIRS]] * left[HIGH_CELLS[PINNED_PAIRS]]
-    expected = divide(share * all_sums + (1.0 - share) * rest_sums, n_pairs_doubled)
-    before, after = (
-        float(pinned_auc(n, aucs, include_subgroup))
-        for n, aucs in ((sizes, terms), (left, np.where(np.isnan(terms), nan, expected)))
-    )
-    hidden = statistics.suppressed[group]
-    values = {"pinned_auc": before, "pinned_auc_skewed": after} if not hidden else {}
-    return values | {name: float(terms[PINNED_TERMS.index(name)]) for name in SUMMARIZED_AUCS}
+    return left, divide(share * all_sums + (1.0 - share) * rest_sums, n_pairs_doubled)
 
 
-def _measure(sizes: Ints, aucs: Floats, cell: int, kept: KeptRows, include_subgroup: bool) -> dict[str, float]:
-    """Return the AUCs of one (model, slice): over all rows, by the closed form, and over the trials."""
-    (n_dropped, two_u), left = kept, sizes.copy()
-    left[cell] -= n_dropped
-    before, skewed = (float(pinned_auc(n, aucs, include_subgroup)) for n in (sizes, left))
+def _sample(
+    left: Floats, aucs: Floats, cell: int, two_u: Sequence[tuple[int, int]], include_subgroup: bool
+) -> dict[str, float]:
+    """Return mean and standard deviation over the trials of the AUCs of one (model, slice), given what is left."""
     trials = np.repeat(aucs[:, None], len(two_u), axis=1)
     for term, (low, high) in enumerate(CELLS_OF_PAIRS[pair] for pair in PINNED_PAIRS):
         if cell in (low, high):
             side = (low + high - cell) // 2  # of the other cell: 0 in the subgroup, 1 in the background
             two_pairs = 2 * int(left[low]) * int(left[high])
             trials[term] = [trial[side] / two_pairs if two_pairs else nan for trial in two_u]
-    row = {"n_dropped": n_dropped, "pinned_auc": before, "pinned_auc_skewed": skewed}
-    over_trials = {"pinned_auc": (pinned_auc(left[:, None], trials, include_subgroup), skewed)}
-    for name in SUMMARIZED_AUCS:
-        term = PINNED_TERMS.index(name)
-        row[name] = float(aucs[term])
-        over_trials[name] = trials[term], row[name]
+    terms = {name: PINNED_TERMS.index(name) for name in SUMMARIZED_AUCS}
+    over_trials = {name: (trials[term], float(aucs[term])) for name, term in terms.items()}
+    skewed = float(pinned_auc(left, aucs, include_subgroup))
+    over_trials["pinned_auc"] = pinned_auc(left[:, None], trials, include_subgroup), skewed
+    row = {}
     for name, (values, expected) in over_trials.items():
         row[f"{name}_sampled_mean"], row[f"{name}_sampled_sd"] = mean_and_sd(values.tolist(), expected)
     return row

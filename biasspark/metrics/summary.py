@@ -30,7 +30,7 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
     pinned = pinned_auc(statistics.counts.cells, statistics.auc[PINNED_PAIRS], include_subgroup)
-    departure = known_auc(statistics.counts) - np.where(statistics.suppressed, np.nan, pinned)
+    departure = known_auc(statistics.counts) - pinned
     rows: list[dict[str, Any]] = []
     for overall, members in identities_of_slices(groups):
         values = {name: suite[name][members] for name in SUMMARIZED_AUCS + SUMMARIZED_GAPS}
