@@ -209,8 +209,8 @@ def _describe(
     low, value, high = _ends(rule, now)
     alert = Alert(rule, *row.key, value, low, high, p_violation=violation, p_compliance=compliance)
     if rule.is_change and before is not None:
-        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=_ends(rule, before)[1])
-        alert = replace(alert, **_change(rule, now, before))
+        change, baseline_value = _change(rule, now, before), _ends(rule, before)[1]
+        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=baseline_value, **change)
     if violation is None:
         return replace(alert, message=_describe_missing(alert, now))
     if not rule.is_change:
@@ -289,10 +289,10 @@ def bias_alerts(
 ) -> pa.Table:
     """Return the table ``bias_alerts`` of the rules without a baseline model, given the level of the intervals."""
     measured = measure_rules(tables, gate.run_rules, level)
-    alerts = []
+    alerts: list[Alert] = []
     for rule in gate.run_rules:
         rows = [_with_baseline(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
-        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows))
+        alerts += evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows)
     return alerts_table(BIAS_ALERTS, alerts)
 
 
@@ -414,14 +414,14 @@ def comparison_alerts(
     compared: Sequence[ComparedPair], gate: Gate, level: float, missing_models: Collection[str]
 ) -> pa.Table:
     """Return the table ``comparison_alerts`` of the rules with a baseline model, given the level of the intervals."""
-    alerts = []
+    alerts: list[Alert] = []
     for rule in gate.comparison_rules:
         rows = [
             EvaluatedRow((row.model, row.slice, row.identity), paired=row.paired)
             for row in compared
             if applies_to(rule, (row.model, row.slice, row.identity, row.metric, None), row.crossed)
         ]
-        alerts.append(evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows))
+        alerts += evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows)
     return alerts_table(COMPARISON_ALERTS, alerts)
 
 
@@ -483,10 +483,10 @@ def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: floa
     }
 
 
-def alerts_table(table: Table, alerts: Iterable[Sequence[Alert]]) -> pa.Table:
+def alerts_table(table: Table, alerts: Iterable[Alert]) -> pa.Table:
     """Return the alerts of all rules as a table."""
     rows = []
-    for alert in (alert for rule_alerts in alerts for alert in rule_alerts):
+    for alert in alerts:
         rule = alert.rule
         columns = {name: getattr(rule, name) for name in ("metric", "threshold", "bound", "severity")}
         columns |= {"rule": rule.name, "baseline_model": rule.baseline, "bound_kind": rule.kind}
@@ -515,7 +515,7 @@ def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Aler
     suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
     violated, kept = (f"{claim} {rule.bound:g}" for claim in _CLAIMS[rule.kind + suffix])
     if against < evaluation.gate.alpha:
-        outcome, text = evaluation.rule.severity, f"{violated} (adjusted {_format_p(against)})"
+        outcome, text = rule.severity, f"{violated} (adjusted {_format_p(against)})"
     elif in_favor < evaluation.gate.alpha:
         outcome, text = PASS, f"{kept} (adjusted {_format_p(in_favor)})"
     else:

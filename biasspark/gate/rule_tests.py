@@ -38,25 +38,22 @@ both signs of the current gap, and violation for both signs of the earlier one: 
 
 **Runs that share rows.** The variance of A - B is V_A + V_B - 2·C, where each row that both runs share adds to C the
 product of its two centered placements (DeLong, DeLong and Clarke-Pearson). High scores stay high, so C is positive, and
-treating the runs as independent is conservative; but if a gap changed its sign, the variance is too small by 2·C. Runs
-that keep jackknife replicates of U by groups of ids are paired through these (``biasspark.comparison.differences``). A
-rule with a ``baseline`` is always tested on pairs.
+treating the runs as independent is conservative; but if a gap changed its sign, the variance is too small by 2·C.
+``biasspark.comparison.differences`` tests paired runs and models.
 
 In 1,500 simulated runs of each of 32 settings (normal scores, AUCs of 0.6 to 0.97, 10 to 200 rows per cell), a true
 change of exactly the bound is called a violation at 0.05 in at most 5.5% of the runs, and compliance in 5.5%; with
 the variances at the values it would be 5.9 and 13.9%. For gaps it is 5.1 and 5.6%.
 
-**A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval
-(`biasspark.metrics.intervals`) at z has every θ with |p - θ| <= z·sqrt(θ(1 - θ)/n), with the standard error at θ. Its
-end is θ when both sides are equal, so θ lies
+**A rate** is the share p = x/n of n rows of which x are counted. Wilson's interval ends at θ where θ lies
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
 
-standard errors below p: the inverse of the interval is the score test. A true rate of 0 or 1 allows no exception, so
-such a bound is infinitely far from any other rate. A rate over no rows has no value.
+standard errors below p: its inverse is the score test. A true rate of 0 or 1 allows no exception, so such a bound is
+infinitely far from any other rate. A rate over no rows has no value.
 
-Counts are discrete. So if the true rate is θ, it is called higher at 0.05 with a probability of up to 7.5% if nθ is
-ten or more, 12% if it is one, and 20% if it is a fifth; and lower with up to 7.5%.
+Counts are discrete, so a true rate of θ is called lower at 0.05 with a probability of up to 7.5%, and higher with more
+if nθ is small (docs/gate.md).
 
 **A gap of rates** is p - q, with the share p in a subgroup and q in its background. Newcombe's interval grows with z,
 so the distance of a bound in standard errors is the z at which the interval ends there.

@@ -19,25 +19,12 @@ lowered by spread
     values are taken at the ends of their intervals that explain most, so that neither small samples nor complete
     separation are called wide.
 
-The first line that applies gives the name:
+The first that applies gives the name, here with the shapes of Table 2:
 
-==========================  ==================================================================  =====================
-name                        rule                                                                shape in Table 2
-==========================  ==================================================================  =====================
-``wide``                    an AUC is lowered by spread                                         G
-``shifted_up``              both labels up                                                      A small; B, C large
-``negatives_shifted_up``    the negatives up, no evidence about the positives                   (false positives)
-``positives_shifted_up``    the positives up, no evidence about the negatives
-``shifted_down``            both labels down                                                    D large
-``negatives_shifted_down``  the negatives down, no evidence about the positives
-``positives_shifted_down``  the positives down, no evidence about the negatives                 (false negatives)
-``poorly_separated``        the negatives up, the positives down, and the subgroup AUC lowered  E
-``closer_together``         the negatives up, the positives down; the subgroup AUC not lowered
-``farther_apart``           the negatives down, the positives up
-``poorly_separated``        no label shifted, and the subgroup AUC lowered
-``wide``                    no label shifted, and the BPSN or BNSP AUC lowered
-``no_evidence``             nothing of that                                                     F, and no bias
-==========================  ==================================================================  =====================
+1. ``wide`` (G): an AUC is lowered by spread.
+2. ``poorly_separated`` (E): the subgroup AUC is lowered, and no label is shifted, or negatives up and positives down.
+3. ``wide``: no label is shifted, and the BPSN or BNSP AUC is lowered.
+4. The directions in which the labels are shifted (A to D): see `_BY_SHIFTS`. ``no_evidence`` (F) if neither is.
 
 So a name never contradicts the sign of a gap: if it says up, the gap of each label that it names is positive. A metric
 without a value or an interval is no evidence. Without any value there is no name.

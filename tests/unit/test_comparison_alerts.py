@@ -41,7 +41,7 @@ def test_without_the_scores_of_either_model_every_row_fails(missing: str) -> Non
 
 def test_alerts_have_both_values_and_the_change() -> None:
     (worse,) = evaluate(a=paired_of(-0.08))
-    (row,) = alerts_table(COMPARISON_ALERTS, [[worse]]).to_pylist()
+    (row,) = alerts_table(COMPARISON_ALERTS, [worse]).to_pylist()
     assert (row["baseline_model"], row["severity"]) == ("old", "fail")
     assert (row["bound_kind"], row["bound"]) == ("max_drop", 0.02)
     half = norm.ppf(0.975) * 0.01
@@ -70,7 +70,7 @@ def test_without_evidence_the_alert_names_the_cause(changes: dict[str, Any], wor
 def test_a_row_that_a_run_lacks_is_of_the_same_baseline() -> None:
     alerts = evaluate(replace(RULE, models=("new", "other"), identities=("a",), worst=True), a=paired_of(0.05))
     assert len(alerts) == 4
-    assert set(alerts_table(COMPARISON_ALERTS, [alerts])["baseline_model"].to_pylist()) == {"old"}
+    assert set(alerts_table(COMPARISON_ALERTS, alerts)["baseline_model"].to_pylist()) == {"old"}
 
 
 def test_the_table_has_what_each_rule_selects() -> None:

@@ -91,7 +91,7 @@ def test_one_lucky_row_among_many_fails_nothing() -> None:
 
 def test_a_rule_may_only_warn() -> None:
     alert = evaluate(rule_of(min=0.8, severity="warn"), row_of("a", 0.6))["a"]
-    (row,) = alerts_table(BIAS_ALERTS, [[alert]]).to_pylist()
+    (row,) = alerts_table(BIAS_ALERTS, [alert]).to_pylist()
     assert (row["outcome"], row["severity"], row["bound_kind"], row["bound"]) == ("warn", "warn", "min", 0.8)
 
 
