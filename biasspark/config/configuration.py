@@ -77,15 +77,11 @@ def _read_values(spot: Spot) -> Any:
 
 def _read_models(spot: Spot) -> Any:
     if isinstance(spot.value, list | tuple):
-        models = {name: name for name in kinds.list_of().read(spot)}
-    elif isinstance(spot.value, Mapping):
-        models = kinds.named("a model's name", kinds.string(), "the score column").read(spot)
-    else:
-        rule = Words("It must be a table.", "It must be text, a list or a dict.")
-        return spot.complain(("this is ", type_of(spot.value), ". ", rule))
-    if not models and spot.sound():
-        spot.complain("no model is named. At least one is required.")
-    return models
+        return {name: name for name in kinds.list_of(nonempty=True).read(spot)}
+    if isinstance(spot.value, Mapping):
+        return kinds.named("a model's name", kinds.string(), "the score column", nonempty=True).read(spot)
+    rule = Words("It must be a table.", "It must be text, a list or a dict.")
+    return spot.complain(("this is ", type_of(spot.value), ". ", rule))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,7 +132,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
     return Kind(f"list of {_plural(entry)}", read, ())
 
 
-def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) -> Kind:
+def named(names: str, entry: Kind, values: str = "", *, nonempty: bool = False, most: float = math.inf) -> Kind:
     """A table of at most `most` keys that the user chooses. Messages call its keys `names` and its values `values`."""
     fix: Text = Words(f"Write {values} in quotes, or leave it out.", f"Write {values} as text.") if values else CORRECT
 
@@ -145,6 +145,8 @@ def named(names: str, entry: Kind, values: str = "", *, most: float = math.inf) 
                 inner.complain((f"this is {names}. ", rule), "Rename it.")
             elif (read_value := entry.read(inner)) is not ABSENT:
                 read_entries[name] = read_value
+        if nonempty and given == {}:
+            spot.complain("it is empty. At least one entry is required.")
         if len(read_entries) > most:
             spot.complain(f"it has {len(read_entries)} entries. At most {most} are allowed.", "Use several runs.")
         return ABSENT if given is None else read_entries
@@ -185,4 +187,4 @@ def tables(section: type[Section], most: int, fix_most: str) -> Kind:
 
 
 def _plural(entry: Kind) -> str:
-    return f"{entry.title}s" if entry.title.endswith("number") else entry.title
+    return entry.title.replace("number", "numbers")

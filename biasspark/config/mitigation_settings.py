@@ -29,13 +29,6 @@ def _read_terms(spot: Spot) -> Any:
     return groups if groups is ABSENT else tuple(dict.fromkeys(term for terms in groups.values() for term in terms))
 
 
-def _read_imbalanced(spot: Spot) -> Any:
-    shares = kinds.named("an identity term", kinds.number(0, 1)).read(spot)
-    if not shares and spot.sound():
-        spot.complain("no term is named. At least one is required.")
-    return shares
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mitigation(Section):
     """The mitigation experiment: classifiers are trained on a corpus, with and without the comments that a plan adds.
@@ -80,7 +73,7 @@ class Mitigation(Section):
     """Identity terms of the generated corpus: a file, one per line, or a list."""
     imbalanced: dict[str, float] = setting(
         IMBALANCED,
-        Kind("table of numbers", _read_imbalanced),
+        kinds.named("an identity term", kinds.number(0, 1), nonempty=True),
         default_text="as in `conf/mitigation.toml`",
         example={"gay": 0.005},
     )
