@@ -17,7 +17,7 @@ from biasspark.api.frame_kinds import find_table, give, hold, spark_rows, warn
 from biasspark.api.keywords import Keywords, Models
 from biasspark.api.record_batches import Frame
 from biasspark.corpus.encoding import RowCounts
-from biasspark.errors import ConfigError, Fault
+from biasspark.errors import Fault
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.workflows.attribute import attribute_rows, list_tables, rank_surveyed, survey_rows
@@ -176,18 +176,14 @@ def attribute(
 
 
 def attribute_corpus(
-    df: Frame, keywords: Keywords, *, with_losses: bool = False, needed: Table | None = None
+    df: Frame, keywords: Keywords, *, with_losses: bool = False, faults: Sequence[Fault] = ()
 ) -> AttributedCorpus:
     """Survey, rank and search a corpus, and issue its warnings. The tables of losses are optional.
 
-    Raises `ConfigError` if the argument that turns on the `needed` table is empty.
+    Raises `ConfigError` with all faults of the keywords, those given first.
     """
     with keywords.name_faults():
-        for key, value in keywords.tables["attribution"].items():
-            if needed and not value:
-                fix = f"Give, for example, {_TURNED_ON_BY[needed]}."
-                raise ConfigError(Fault(("attribution", key), value, "It must not be empty.", fix))
-        measures, id_column = keywords.measures(), keywords.given["id"]
+        measures, id_column = keywords.measures(faults=faults), keywords.given["id"]
         with (
             spark_rows(df, measures, id_column) as corpus,
             survey_rows(corpus, measures, id_column, "estimate") as surveyed,
@@ -200,6 +196,12 @@ def attribute_corpus(
             }
     warn(warnings)
     return AttributedCorpus(frames, ranked.counts.row_counts, warnings)
+
+def _list_empty(keyword: str, value: object, table: Table) -> list[Fault]:
+    """Return the fault of a keyword that turns on a table, if it is empty."""
+    fix = f"Give, for example, {_TURNED_ON_BY[table]}."
+    return [] if value else [Fault(("attribution", keyword), value, "It must not be empty.", fix)]
+
 
 
 def example_attributions(
@@ -364,12 +366,13 @@ def attribution_slices(
         | {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()},
         "attribution",
     )
-    with keywords.name_faults():
-        for key in ("max_depth", "min_leaf", "min_gain"):
-            if isinstance(tree, Mapping) and key in tree:
-                fix = "Leave it out, or give it to biasspark.attribute."
-                raise ConfigError(Fault(("attribution", "tree", key), tree[key], "It grows trees, not slices.", fix))
-    return attribute_corpus(df, keywords).attribution_slices()
+    fix = "Leave it out, or give it to biasspark.attribute."
+    faults = [
+        Fault(("attribution", "tree", key), tree[key], "It grows trees, not slices.", fix)
+        for key in ("max_depth", "min_leaf", "min_gain")
+        if isinstance(tree, Mapping) and key in tree
+    ]
+    return attribute_corpus(df, keywords, faults=faults).attribution_slices()
 
 
 def pair_segments(
@@ -423,7 +426,8 @@ def auc_crosses(
     Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
     The cost is three scans, two of them to survey scores and groups, and one shuffle.
     """
-    return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.AUC_CROSSES).auc_crosses()
+    keywords = Keywords(locals(), "attribution")
+    return attribute_corpus(df, keywords, faults=_list_empty("groupings", groupings, schemas.AUC_CROSSES)).auc_crosses()
 
 
 def named_pairs(
@@ -456,4 +460,5 @@ def named_pairs(
     >>> pairs_of = {"married, single": {"negatives": "married", "positives": "NOT married"}}
     >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()  # doctest: +SKIP
     """
-    return attribute_corpus(df, Keywords(locals(), "attribution"), needed=schemas.NAMED_PAIRS).named_pairs()
+    keywords = Keywords(locals(), "attribution")
+    return attribute_corpus(df, keywords, faults=_list_empty("pairs_of", pairs_of, schemas.NAMED_PAIRS)).named_pairs()

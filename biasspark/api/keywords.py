@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from biasspark.config import Identities, Measures, kinds, parse_measures
 from biasspark.config.declaration import USE_DEFAULT, OtherKey, Reader, Spot, broken_text_rule
-from biasspark.errors import BiasSparkError, ConfigError, Fault, KeyPath, Language, Setting, Text
+from biasspark.errors import BiasSparkError, Fault, KeyPath, Language, Setting, Text
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
 IdentitiesLike: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Identities
@@ -79,9 +79,9 @@ class Keywords(Language):
             else:
                 self.tables[keyword] = value
 
-    def measures(self, *, scored: bool = True) -> Measures:
-        """Return the checked measures. Raises `ConfigError` with all faults."""
-        faults = []
+    def measures(self, *, scored: bool = True, faults: Sequence[Fault] = ()) -> Measures:
+        """Return the checked measures. Raises `ConfigError` with all faults, those given first."""
+        faults = [*faults]
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):
             faults.append(Fault(PATHS["id"], self.given["id"], rule, "Name the column that identifies a row."))
         if not isinstance(self.narrow, bool):
@@ -92,10 +92,8 @@ class Keywords(Language):
         for name, default in _OF_COLUMNS.items():
             if PATHS[name] not in self.names and self.given.get(name) not in (None, default):
                 faults.append(Fault((name,), self.given[name], what, fix))
-        if faults:
-            raise ConfigError(*faults)
         tables = {name: table for name, table in self.tables.items() if name != "corpus"}
-        return parse_measures(tables, scored=scored, grouped="identities" in self.given)
+        return parse_measures(tables, scored=scored, grouped="identities" in self.given, faults=faults)
 
     @contextmanager
     def name_faults(self) -> Iterator[None]:

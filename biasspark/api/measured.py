@@ -157,7 +157,7 @@ class MeasuredCorpus:
 
 def check_document(out: object, title: object, keywords: Keywords | None = None) -> None:
     """Raise `ConfigError` if a report cannot be written or has no title, with the faults of the other keywords."""
-    faults: list[Fault | str] = []
+    faults: list[Fault] = []
     if out is not None and (rule := _broken_out_rule(out)):
         shown = str(out) if isinstance(out, os.PathLike) else out
         faults.append(Fault(("out",), shown, rule, "Give the path of a file in an existing folder."))
@@ -165,11 +165,8 @@ def check_document(out: object, title: object, keywords: Keywords | None = None)
         faults.append(Fault(("title",), title, rule, "Give the name of the data."))
     if faults:
         with (keywords or Keywords({})).name_faults():
-            try:
-                if keywords:
-                    keywords.measures()
-            except ConfigError as error:
-                faults += error.faults
+            if keywords:
+                keywords.measures(faults=faults)
             raise ConfigError(*faults)
 
 

@@ -525,21 +525,22 @@ def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] =
     lacks_models = "label_balance" in given and "models" not in given  # then missing identities are the fault
     if not (given.keys() & _NEED_IDENTITIES or lacks_models):
         optional.add("identities")
-    reader = Reader(base, optional)
-    reader.faults.extend(faults)
+    reader = Reader(base, optional, faults)
     return reader.read(Config, fill_experiment(given, reader))
 
 
-def parse_measures(table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True) -> Measures:
+def parse_measures(
+    table: Mapping[str, Any], *, scored: bool = True, grouped: bool = True, faults: Sequence[Fault] = ()
+) -> Measures:
     """Check what is measured, for functions that are given a DataFrame: no corpus and no output.
 
     ``models`` may be a list of columns, and ``identities`` a list of columns or an `Identities`. None counts as absent.
     Unless `scored`, there are no models: only labels are counted. Unless `grouped`, identities are optional. Raises
-    `ConfigError` with all faults.
+    `ConfigError` with all faults, those given first.
     """
     given = {name: plain(part) for name, part in _drop_absent(table).items() if scored or name != "models"}
     optional = _optional_tables(given) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
-    return Reader(Path.cwd(), optional).read(Measures, given)
+    return Reader(Path.cwd(), optional, faults).read(Measures, given)
 
 
 def parse_identities(value: object, base: Path | None = None) -> Identities:

@@ -234,9 +234,8 @@ class Reader:
     Relative paths are looked up in the folder `base` first. Required tables in `optional` may be missing.
     """
 
-    def __init__(self, base: Path, optional: Collection[str] = ()) -> None:
-        self.base, self.optional = base, optional
-        self.faults: list[Fault] = []
+    def __init__(self, base: Path, optional: Collection[str] = (), faults: Iterable[Fault] = ()) -> None:
+        self.base, self.optional, self.faults = base, optional, list(faults)
 
     def read(self, section: type[AnySection], given: Mapping[str, Any]) -> AnySection:
         """Read a whole configuration. Raises `ConfigError` with all faults, in the order of the tables."""

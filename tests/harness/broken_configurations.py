@@ -280,7 +280,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "buckets of nothing": ("label_balance", {"buckets": [20, 60]}),
     "unknown baseline": ("model_comparisons", {"baseline": "mid"}),
     "cluster without jackknife": ("model_comparisons", {"baseline": "old", "cluster": "author"}),
-    "id as number": ("model_comparisons", {"baseline": "old", "id": 3}),
+    "id as number and another fault": ("model_comparisons", {"baseline": "old", "id": 3, "level": 2}),
     "trials without blocks": ("pinned_auc", {"trials": 3, "engine": "windows"}),
     "unknown identity": ("pinned_skew", {"identity": "gy"}),
     "value as identity": ("pinned_skew", {"identities": {"categorical": ["sex"]}, "identity": "Female"}),
