@@ -36,7 +36,7 @@ def list_differences(left: Any, right: Any, names: tuple[str, str], path: tuple[
 
     `names` are phrases for the two sides, such as ``in one``. The keys are below that at `path`.
     """
-    if isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() | right.keys():
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
         phrases = []
         if left.keys() == right.keys() and list(left) != list(right):
             phrases.append(_describe(".".join(path), list(left), list(right), names))
@@ -106,9 +106,9 @@ def _compare_entries(
 
 
 def _describe(key: str, left: Any, right: Any, names: tuple[str, str]) -> str:
-    if isinstance(left, list) and isinstance(right, list) and sorted(map(str, left)) == sorted(map(str, right)):
-        return f"{key} is in another order {names[0]} than {names[1]}"
     if isinstance(left, list) and isinstance(right, list):
+        if sorted(map(str, left)) == sorted(map(str, right)):
+            return f"{key} is in another order {names[0]} than {names[1]}"
         sides = ((names[0], left, right), (names[1], right, left))
         only = ((name, [entry for entry in side if entry not in other]) for name, side, other in sides)
         return f"{key} has " + " and ".join(f"{show_value(entries)} only {name}" for name, entries in only if entries)

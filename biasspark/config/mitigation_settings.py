@@ -126,15 +126,14 @@ class Mitigation(Section):
 
 def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     """Add the tables that ``[mitigation]`` implies to those of a configuration; report contradictions."""
-    given = {name: part for name, part in table.items() if part is not None}
-    written = given.get("mitigation")
+    written = table.get("mitigation")
     if not isinstance(written, Mapping):
         return dict(table)
     alone = Reader(reader.base)  # it fills in other tables; its faults are reported when the whole is read
     mitigation = alone.section(Mitigation, Spot(("mitigation",), written, "", alone))
-    top = Spot((), given, "", reader)
+    top = Spot((), table, "", reader)
     filled: dict[str, Any] = {}
-    if "corpus" in given:
+    if "corpus" in table:
         for key in [key for key in ("corpus", "rows", "terms", "imbalanced") if key in written]:
             what = "it describes the generated corpus, and [corpus] is given."
             top["mitigation"][key].complain(what, "Leave it out.")
@@ -144,7 +143,7 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
             top["mitigation"].complain(what, fix)
     else:
         what = "it is given without [corpus]. A generated corpus defines its own."
-        for name in [name for name in ("label", "identities") if name in given]:
+        for name in [name for name in ("label", "identities") if name in table]:
             top[name].complain(what, "Remove the table, or name your [corpus].")
         terms = {term: [term] for term in mitigation.terms}
         filled = {
@@ -153,12 +152,12 @@ def fill_experiment(table: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
             "label": {"column": LABEL},
             "identities": {"terms": {"column": TEXT, "list": terms}},
         }
-    if mitigation.train and "models" in given:
+    if mitigation.train and "models" in table:
         fix = "Remove the table, or set [mitigation] train = false to use your own scores."
         top["models"].complain("it is given. The experiment trains its own models.", fix)
     if mitigation.train:
         filled["models"] = {name: name for name in MODELS}
-    optional = {"label_balance": {"text": TEXT if "corpus" not in given else mitigation.text, "buckets": list(BUCKETS)}}
-    if "privacy" not in given:
+    optional = {"label_balance": {"text": TEXT if "corpus" not in table else mitigation.text, "buckets": list(BUCKETS)}}
+    if "privacy" not in table:
         optional["compare"] = {"baseline": BASELINE}
-    return {**optional, **given, **filled}
+    return {**optional, **table, **filled}
