@@ -84,7 +84,7 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 def _collect_metrics(metrics: Frame, wrong: Sequence[Fault]) -> pa.Table:
     """Return the columns of metrics that a comparison needs. If some are missing, raises that and other faults."""
     metrics = read_once(metrics, "metrics")
-    columns = list_columns(metrics, "metrics")
+    columns = list_columns(metrics)
     if missing := [name for name in comparison.NEEDED if name not in columns]:
         what = f"there {'is no column' if len(missing) == 1 else 'are no columns'} {list_first(missing)}."
         fix = "Give what bias_metrics returns without narrow=True, or the table or view of published runs."

@@ -119,10 +119,9 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     return pa.table(cast, schema=schema)
 
 
-def list_columns(df: Frame, name: str) -> list[str]:
-    """Return the column names of a frame. Raises `TypeError` if it is not a frame."""
-    has_names = is_spark(df) or is_of(df, "pandas") or is_of(df, "polars")
-    return list(map(str, df.columns if has_names else open_frame(df, name).batches.schema.names))
+def list_columns(df: Frame) -> list[str]:
+    """Return the column names of a frame that `read_once` returned."""
+    return list(map(str, df.column_names if isinstance(df, pa.Table) else df.columns))
 
 
 def read_once(df: Frame, name: str) -> Frame:
@@ -158,10 +157,6 @@ def is_of(df: Frame, library: str) -> bool:
 def _open_pandas(df: Any, name: str) -> Rows:
     _check_names(list(map(str, df.columns)), name)
     df = _simplify(df)
-    try:
-        return Rows(pa.Table.from_pandas(df, preserve_index=False).to_reader(_BATCH), {})
-    except _REFUSALS:
-        pass
     columns, unreadable = {}, {}
     for column in df.columns:
         try:

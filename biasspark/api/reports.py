@@ -105,7 +105,7 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
         metrics have several rows of one key, as those of several runs.
     """
     table = read_once(table, "table")
-    columns = list_columns(table, "table")
+    columns = list_columns(table)
     if not set(_NEEDED) - set(columns):
         return _identity_table(table, slice)
     if slice != ALL_ROWS:

@@ -337,7 +337,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
     table, list_trees = schemas.ATTRIBUTION_SEGMENTS, list_segment_trees
     if not hasattr(type(segments), table.name):
         segments = read_once(_frame_of(segments, table, "plot.tree()"), "plot.tree()")
-        pairs = "negative_rule" in list_columns(segments, "plot.tree()")
+        pairs = "negative_rule" in list_columns(segments)
     if pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
     known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
@@ -426,7 +426,7 @@ class _Rows(NamedTuple):
         if wrong := check_whole("most", most, 1):
             raise InputError(*wrong)
         frame = read_once(_frame_of(given, table, caller), caller)
-        known = list_columns(frame, caller)
+        known = list_columns(frame)
         missing = [column for column in needed if column not in known]
         if missing:
             returned = f"biasspark.{table.name}() returns{' without narrow=True' * (table is schemas.BIAS_METRICS)}"

@@ -263,7 +263,7 @@ def test_files_are_read_once(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), file)
     rows = read_once(str(file), "df")
     file.unlink()
-    assert list_columns(rows, "df") == ["a"]
+    assert list_columns(rows) == ["a"]
     assert read(rows).to_pylist() == [{"a": 1}]
 
 
