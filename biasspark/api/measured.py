@@ -57,11 +57,11 @@ class MeasuredCorpus:
         counts = measurement.counts.row_counts
         self.n_rows, self.rejects = counts.n_rows, dict(counts.rejects)
         self.warnings = tuple(measurement.warnings)
-        self._template_scores = None
+        self._frames: dict[Table, Frame] = {}  # which take one more scan, lazy ones of Spark when they are computed
         if surveyed.measures.templates:
             scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
             table = schemas.TEMPLATE_SCORES
-            self._template_scores = give(df, table, scores.select(*table.value_columns))
+            self._frames[table] = give(df, table, scores.select(*table.value_columns))
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
         """Return the bias metrics, a row for each (model, slice, identity). See `biasspark.bias_metrics`."""
@@ -111,11 +111,9 @@ class MeasuredCorpus:
 
     def table(self, table: Table | str) -> Frame:
         """Return one of the tables above by its name. Raises `ConfigError` if it was not requested."""
-        tables = dict(self._measurement.tables)
-        if self._template_scores is not None:
-            tables[schemas.TEMPLATE_SCORES] = self._template_scores
-        table = find_table(table, tables, _TURNED_ON_BY, "measure")
-        return tables[table] if table is schemas.TEMPLATE_SCORES else self._like(tables[table], value_schema(table))
+        tables = self._measurement.tables
+        table = find_table(table, {*tables, *self._frames}, _TURNED_ON_BY, "measure")
+        return self._frames[table] if table in self._frames else self._like(tables[table], value_schema(table))
 
     def bias_report(self, out: str | Path | None = None, title: str = "a data frame") -> Document:
         """Return the report of the corpus as one HTML page, with charts of all requested tables.
@@ -128,9 +126,8 @@ class MeasuredCorpus:
         except ModuleNotFoundError as error:
             raise explain_missing(error) from None
         measurement, tables = self._measurement, dict(self._measurement.tables)
-        if self._template_scores is not None:
-            table = schemas.TEMPLATE_SCORES
-            tables[table] = collect_columns(self._template_scores, table.arrow_schema, table.name)
+        for table, frame in self._frames.items():
+            tables[table] = collect_columns(frame, table.arrow_schema, table.name)
         in_order = {table.name: schemas.sort_rows(table, rows) for table, rows in tables.items()}
         run = {
             "n_rows": self.n_rows,
