@@ -155,12 +155,11 @@ def attribute(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> attributed = biasspark.attribute(
     ...     df, id="id", models=["new", "old"], label="target", label_threshold=0.5, numeric=["comment_length"], tree={}
-    ... )  # doctest: +SKIP
-    >>> attributed.attribution_segments()  # doctest: +SKIP
-    >>> attributed.loss_by_segment()  # doctest: +SKIP
+    ... )
+    >>> attributed.attribution_segments()
+    >>> attributed.loss_by_segment()
 
     Notes
     -----
@@ -197,11 +196,11 @@ def attribute_corpus(
     warn(warnings)
     return AttributedCorpus(frames, ranked.counts.row_counts, warnings)
 
+
 def _list_empty(keyword: str, value: object, table: Table) -> list[Fault]:
     """Return the fault of a keyword that turns on a table, if it is empty."""
     fix = f"Give, for example, {_TURNED_ON_BY[table]}."
     return [] if value else [Fault(("attribution", keyword), value, "It must not be empty.", fix)]
-
 
 
 def example_attributions(
@@ -233,10 +232,9 @@ def example_attributions(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> biasspark.example_attributions(
     ...     df, id="row_id", models=["score"], label="target", label_threshold=0.5
-    ... ).orderBy("normalized_attribution").show()  # doctest: +SKIP
+    ... ).orderBy("normalized_attribution").show()
 
     Notes
     -----
@@ -329,8 +327,7 @@ def attribution_segments(
     1/2, low is bad; its difference, -1/2 to 1/2; or a loss. Welch's test compares a leaf with the rows outside it, and
     ``p_chance`` with as many rows drawn at random; both are adjusted by Benjamini and Hochberg.
 
-    Keywords, errors and warnings are those of `attribute`. The cost is three scans, two of them to survey scores and
-    columns, and one shuffle; with ``compare`` three or more.
+    Keywords, errors, warnings and costs are those of `attribute`.
     """
     keywords = Keywords(locals() | {"tree": {} if tree is None else tree}, "attribution")
     return attribute_corpus(df, keywords).attribution_segments()
@@ -357,9 +354,8 @@ def attribution_slices(
     The score of a slice is n (mean of all rows - its mean), above 0 to n/2, over its n training rows. The estimate is
     the mean normalized attribution of its other rows, 0 to 1/2, low is bad, with the tests of `attribution_segments`.
 
-    Keywords, errors and warnings are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split the
-    rows, and ``max_bins`` cuts the numeric columns. The cost is three scans, two of them to survey scores and columns,
-    and one shuffle.
+    Keywords, errors, warnings and costs are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split
+    the rows, and ``max_bins`` cuts the numeric columns.
     """
     keywords = Keywords(
         locals()
@@ -397,9 +393,8 @@ def pair_segments(
     the AUC of a node over rows that did not shape the tree, 0 to 1, low is bad, with DeLong's interval, and the tests
     of `attribution_segments` by paired placements.
 
-    Keywords, errors and warnings are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a leaf, is by
-    default a tenth of all pairs. Lower it if groups are rare. The cost is three scans, two of them to survey scores and
-    columns, and one shuffle.
+    Keywords, errors, warnings and costs are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a
+    leaf, is by default a tenth of all pairs. Lower it if groups are rare.
     """
     keywords = Keywords(locals() | {"pairs": {} if pairs is None else pairs}, "attribution")
     return attribute_corpus(df, keywords).pair_segments()
@@ -423,8 +418,8 @@ def auc_crosses(
     For m positives and n negatives, AUC = U / (n m), 0 to 1, with ties one half, and headroom = n m - U, 0 or more, the
     wrongly ordered pairs. ``headroom_share``, 0 to 1, is their share of those of the slice.
 
-    Keywords, errors and warnings are those of `attribute`. All but the 200 most frequent groups are combined into one.
-    The cost is three scans, two of them to survey scores and groups, and one shuffle.
+    Keywords, errors, warnings and costs are those of `attribute`. All but the 200 most frequent groups are combined
+    into one.
     """
     keywords = Keywords(locals(), "attribution")
     return attribute_corpus(df, keywords, faults=_list_empty("groupings", groupings, schemas.AUC_CROSSES)).auc_crosses()
@@ -456,9 +451,8 @@ def named_pairs(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> pairs_of = {"married, single": {"negatives": "married", "positives": "NOT married"}}
-    >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()  # doctest: +SKIP
+    >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()
     """
     keywords = Keywords(locals(), "attribution")
     return attribute_corpus(df, keywords, faults=_list_empty("pairs_of", pairs_of, schemas.NAMED_PAIRS)).named_pairs()

@@ -53,9 +53,8 @@ def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) 
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
-    >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")  # doctest: +SKIP
-    >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")  # doctest: +SKIP
+    >>> metrics = spark.table("latest_bias_metrics").where("run_date = DATE'2026-01-15'")
+    >>> biasspark.side_by_side(metrics, "toxicity_1", "toxicity_6").orderBy("worst_auc_first")
     """
     with Keywords({}).name_faults():
         wrong = check_whole("min_rows", min_rows, 0)

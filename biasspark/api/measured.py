@@ -218,8 +218,6 @@ def measure(
 
     Parameters
     ----------
-    df : Frame
-        One row per comment.
     thresholds : list of float, or dict, optional
         Turns on `threshold_rates` and `threshold_summary`: the thresholds, or ``{"grid": {"steps": 100}}``.
     histograms : True, int, or dict, optional
@@ -238,17 +236,15 @@ def measure(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> measured = biasspark.measure(
     ...     df, models=["toxicity"], label="toxic", identities=["male", "female"], thresholds=[0.5]
-    ... )  # doctest: +SKIP
-    >>> measured.bias_metrics().show()  # doctest: +SKIP
-    >>> measured.threshold_rates().show()  # doctest: +SKIP
+    ... )
+    >>> measured.bias_metrics().show()
+    >>> measured.threshold_rates().show()
 
     Notes
     -----
-    The rows are scanned twice, for a survey and for the ranking, and shuffled once; with the engine "windows" they are
-    scanned four times or more. After that, tables cost almost nothing unless their method says otherwise: only counts
-    are kept, which do not grow with the rows.
+    The cost is that of `bias_metrics`. After that, tables cost almost nothing unless their method says otherwise: only
+    counts are kept, which do not grow with the rows.
     """
     return measure_corpus(df, Keywords(locals() | {"pinned_auc": pinned_auc or True}))

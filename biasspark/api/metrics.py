@@ -1,8 +1,7 @@
 """The public functions that return one table of metrics, from a frame of any kind.
 
 Each ranks the rows when it is called; `biasspark.measure` ranks once for several tables. The result holds the rows of
-the table of the function's name, without the run's columns, so nothing is ranked again. Errors and warnings are those
-of `biasspark.measure`.
+the table of the function's name, without the run's columns, so nothing is ranked again.
 """
 
 from __future__ import annotations
@@ -119,10 +118,9 @@ def bias_metrics(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> biasspark.bias_metrics(
     ...     df, models=["toxicity_1", "toxicity_6"], label="target", label_threshold=0.5, identities=["male", "female"]
-    ... ).show()  # doctest: +SKIP
+    ... ).show()
 
     Notes
     -----

@@ -181,8 +181,6 @@ def bias_report(
 
     Parameters
     ----------
-    df : Frame
-        One row per comment.
     out : str or Path, optional
         A file to which the page is also written.
     title : str
@@ -202,10 +200,9 @@ def bias_report(
 
     Examples
     --------
-    >>> import biasspark  # doctest: +SKIP
     >>> biasspark.bias_report(
     ...     df, models=["toxicity"], label="toxic", identities=["male", "female"], out="report.html"
-    ... )  # doctest: +SKIP
+    ... )
 
     Notes
     -----
