@@ -29,8 +29,9 @@ from biasspark.ranking.kernels.pinned_trials import (
     pool_ranges,
 )
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
-from biasspark.ranking.kernels.subsets import Subset, draw_positions, stable_number
+from biasspark.ranking.kernels.subsets import Subset, stable_number
 from biasspark.ranking.sampled_trials import count_pools, sample_pinned_aucs
+from tests.harness.drawn_positions import draw_positions
 from tests.harness.ranking_without_spark import (
     block_of,
     draw_rows,
@@ -109,7 +110,7 @@ def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float
     aucs = []
     key = (pinned.seed, *map(stable_number, names_of(corpus.encoding.names[number])), source)
     for trial in range(pinned.trials):
-        positions, _ = draw_positions(Subset(len(places_of), len(pooled), (*key, trial)), 0, len(places_of))
+        positions = draw_positions(Subset(len(places_of), len(pooled), (*key, trial)), 0, len(places_of))
         assert len(positions) == len(pooled)
         pool = [row[:2] for row in pooled] + [places_of[place] for place in positions]
         pairs = ordered_doubled(

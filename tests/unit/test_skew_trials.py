@@ -13,8 +13,8 @@ from biasspark.config import PinnedSkew
 from biasspark.errors import InputError
 from biasspark.ranking.kernels import subsets
 from biasspark.ranking.kernels.pinned_trials import IdentityScores, sum_kept
-from biasspark.ranking.kernels.subsets import draw_positions
 from biasspark.ranking.sampled_trials import list_subsets, sum_kept_rows
+from tests.harness.drawn_positions import draw_positions
 from tests.harness.ranking_without_spark import (
     draw_rows,
     encoding_of,
@@ -61,7 +61,7 @@ class Corpus:
         """Keep the places of each trial in the order of scores, and count all pairs."""
         rows, found = self.scores_of(skew.cell), []
         for subset in list_subsets(skew, "model 0", "all", len(rows)):
-            kept = [rows[place] for place in draw_positions(subset, 0, len(rows))[0]]
+            kept = [rows[place] for place in draw_positions(subset, 0, len(rows))]
             sums = []
             for name in OTHER_LABEL[skew.cell]:
                 opposite = self.scores_of(name)
@@ -86,7 +86,7 @@ def test_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPat
 
 def test_each_trial_keeps_as_many_rows_and_other_rows() -> None:
     skew = PinnedSkew(identity="asked", fraction=0.29, trials=50)
-    drawn = [draw_positions(subset, 0, 50)[0].tolist() for subset in list_subsets(skew, "model", "all", 50)]
+    drawn = [draw_positions(subset, 0, 50).tolist() for subset in list_subsets(skew, "model", "all", 50)]
     assert {len(positions) for positions in drawn} == {50 - 15}
     assert len(set(map(tuple, drawn))) == 50
     for other in (
@@ -96,7 +96,7 @@ def test_each_trial_keeps_as_many_rows_and_other_rows() -> None:
         list_subsets(replace(skew, cell="subgroup_positive"), "model", "all", 50),
         list_subsets(replace(skew, seed=2), "model", "all", 50),
     ):
-        assert draw_positions(next(other), 0, 50)[0].tolist() != drawn[0]
+        assert draw_positions(next(other), 0, 50).tolist() != drawn[0]
 
 
 @pytest.mark.parametrize(

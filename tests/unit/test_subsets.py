@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
 from biasspark.ranking.kernels import subsets
-from biasspark.ranking.kernels.subsets import Subset, draw_positions, stable_number
+from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
+from tests.harness.drawn_positions import draw_positions
 
 
 @pytest.fixture
@@ -24,9 +25,7 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def whole(subset: Subset) -> list[int]:
-    positions, counts = draw_positions(subset, 0, subset.total)
-    assert (counts == 1).all()
-    return [int(place) for place in positions]
+    return [int(place) for place in draw_positions(subset, 0, subset.total)]
 
 
 def assert_by_chance(found: Counter[int], expected: np.ndarray) -> None:
@@ -56,7 +55,7 @@ def test_any_cut_gives_parts_of_the_same_subset(cut: tuple[Subset, list[int]], f
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", few)
         positions = whole(subset)
-        parts = [draw_positions(subset, start, stop)[0].tolist() for start, stop in pairwise(cuts)]
+        parts = [draw_positions(subset, start, stop).tolist() for start, stop in pairwise(cuts)]
     assert [place for part in parts for place in part] == positions
     assert len(positions) == len(set(positions)) == subset.size
     assert positions == sorted(positions)
@@ -68,35 +67,31 @@ def test_places_that_are_alike_are_counted(cut: tuple[Subset, list[int]], window
     """The cuts are where places begin to differ: of each cell as many are counted as are drawn one by one."""
     subset, cuts = cut
     start, stop = sorted(window)
-
-    def alike(a: int, b: int) -> bool:
-        assert start <= a < b <= stop
-        return bisect(cuts, a) == bisect(cuts, b - 1)
-
+    ends = sorted({start, stop, *(cut for cut in cuts if start < cut < stop)})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subsets, "FEW", 5)
-        one_by_one, _ = draw_positions(subset, start, stop)
-        positions, counts = draw_positions(subset, start, stop, alike)
-    cells = Counter(bisect(cuts, place) for place in one_by_one.tolist())
+        one_by_one = draw_positions(subset, start, stop)
+        runs, counts = draw_runs(np.array(ends) - start, subset, start)
+    cells = Counter(bisect(ends, place) - 1 for place in one_by_one.tolist())
     found: Counter[int] = Counter()
-    for place, count in zip(positions.tolist(), counts.tolist(), strict=True):
-        found[bisect(cuts, place)] += count
+    for run, count in zip(runs.tolist(), counts.tolist(), strict=True):
+        found[run] += count
     assert found == cells
-    assert (np.diff(positions) > 0).all()
+    assert (np.diff(runs) >= 0).all()
 
 
 def test_a_tie_of_thousand_millions_costs_a_few_steps() -> None:
     subset = Subset(10**9, 4 * 10**8, (1,))
-    positions, counts = draw_positions(subset, 0, 10**9, lambda a, b: a >= 300_000_000 or b <= 300_000_000)
+    runs, counts = draw_runs(np.array([0, 3 * 10**8, 10**9]), subset, 0)
     assert counts.sum() == subset.size
-    assert len(positions) < 5000
+    assert len(runs) < 5000
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (50, 50), (100, 200), (-5, 0)])
 def test_nowhere(start: int, stop: int) -> None:
-    positions, counts = draw_positions(Subset(100, 60, (3,)), start, stop)
-    assert positions.dtype == counts.dtype == np.int64
-    assert len(positions) == len(counts) == 0
+    runs, counts = draw_runs(np.arange(stop - start + 1), Subset(100, 60, (3,)), start)
+    assert runs.dtype == counts.dtype == np.int64
+    assert len(runs) == len(counts) == 0
 
 
 # ---- each subset equally likely
@@ -114,7 +109,7 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("halved")
 def test_the_rows_in_a_window_are_hypergeometric() -> None:
-    sizes = Counter(len(draw_positions(Subset(60, 25, (2, trial)), 13, 31)[0]) for trial in range(2000))
+    sizes = Counter(len(draw_positions(Subset(60, 25, (2, trial)), 13, 31)) for trial in range(2000))
     assert_by_chance(sizes, 2000 * hypergeom(60, 18, 25).pmf(np.arange(19)))
 
 
@@ -142,11 +137,11 @@ def test_halves_of_too_many_places_are_hypergeometric_too(
 
 def test_hundred_thousand_million_places() -> None:
     subset, middle = Subset(10**11, 10**9, (8,)), 3 * 10**10
-    positions, _ = draw_positions(subset, middle - 10**6, middle + 10**6)
-    parts = [draw_positions(subset, *ends)[0] for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
+    positions = draw_positions(subset, middle - 10**6, middle + 10**6)
+    parts = [draw_positions(subset, *ends) for ends in pairwise([middle - 10**6, middle + 17, middle + 10**6])]
     assert np.concatenate(parts).tolist() == positions.tolist()
     assert abs(len(positions) - 20_000) < 5 * math.sqrt(20_000)
-    assert len(draw_positions(Subset(10**10, 10**10, (8,)), 0, 3)[0]) == 3
+    assert len(draw_positions(Subset(10**10, 10**10, (8,)), 0, 3)) == 3
 
 
 def test_the_largest_halves_that_numpy_draws() -> None:

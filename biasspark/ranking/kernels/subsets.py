@@ -8,7 +8,6 @@ subset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -43,16 +42,22 @@ def stable_number(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
-def draw_positions(
-    subset: Subset, start: int, stop: int, alike: Callable[[int, int], bool] | None = None
-) -> tuple[Ints, Ints]:
-    """Draw the part of a subset that lies in [start, stop): positions, ascending, and how many each one stands for.
+def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
+    """Draw the part of a subset that lies in consecutive runs of like positions.
 
-    Any cut of the positions gives parts of the same subset. `alike` says whether all positions of an interval [a, b)
-    within [start, stop) are alike; then one of its drawn positions may stand for all, in one step. Time and memory: the
-    positions drawn, plus at most some thousands of the rest of the subset. Another numpy release may draw other
+    Return the index of a run, ascending, and how many of its positions are drawn; a run may come more than once. Any
+    cut of the positions gives parts of the same subset.
+
+    `running` holds the cumulative number of positions before each run, 0 for the first, and last the total; `below` is
+    the number of positions before the first run. Time and memory: the positions drawn, where those of an interval
+    within one run are one, plus at most some thousands of the rest of the subset. Another numpy release may draw other
     subsets.
     """
+    start, stop, longest = below, below + int(running[-1]), int(np.diff(running).max(initial=0))
+
+    def runs_of(positions: Ints) -> Ints:
+        return np.searchsorted(running, positions - below, "right") - 1
+
     bits = _Bits(subset.key)
     drawn: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     stretches = [(0, subset.total, subset.size)]
@@ -60,38 +65,19 @@ def draw_positions(
         a, b, size = stretches.pop()
         if size == 0 or b <= start or stop <= a:
             continue
-        if alike is not None and start <= a and b <= stop and alike(a, b):
-            drawn.append((np.array([a]), np.array([size])))
+        first, last = runs_of(np.array([a, b - 1])) if start <= a and b <= stop and b - a <= longest else (0, 1)
+        if first == last:
+            drawn.append((np.array([first]), np.array([size])))
         elif size <= FEW:
             positions = a + np.sort(bits.of(a, b).choice(b - a, size, replace=False, shuffle=False))
             positions = positions[slice(*np.searchsorted(positions, (start, stop)))]
-            drawn.append((positions, np.ones(len(positions), np.int64)))
+            drawn.append((runs_of(positions), np.ones(len(positions), np.int64)))
         else:
             middle = (a + b) // 2
             left = draw_left(bits.of(a, b), middle - a, b - middle, size)
             stretches += [(middle, b, size - left), (a, middle, left)]
-    positions, counts = map(np.concatenate, zip(*drawn, strict=True))
-    return positions, counts
-
-
-def draw_runs(running: Ints, subset: Subset, below: int) -> tuple[Ints, Ints]:
-    """Draw the part of a subset that lies in consecutive runs of like positions.
-
-    Return the index of a run, ascending, and how many of its positions are drawn; a run may come more than once.
-    `running` holds the cumulative number of positions before each run, 0 for the first, and last the total; `below` is
-    the number of positions before the first run.
-    """
-    largest = int(np.diff(running).max(initial=0))
-
-    def runs_of(positions: Ints) -> Ints:
-        return np.searchsorted(running, positions - below, "right") - 1
-
-    def alike(a: int, b: int) -> bool:
-        first, last = runs_of(np.array([a, b - 1])) if b - a <= largest else (0, 1)
-        return bool(first == last)
-
-    positions, counts = draw_positions(subset, below, below + int(running[-1]), alike)
-    return runs_of(positions), counts
+    runs, counts = map(np.concatenate, zip(*drawn, strict=True))
+    return runs, counts
 
 
 class _Bits:
