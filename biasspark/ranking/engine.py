@@ -134,13 +134,14 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
 def count_rows(rows: TaskRows) -> Ints:
     """Count rows, rejects by reason and rows of each crossed pair, in the order of `Encoding.count_keys`."""
     encoding, members = rows.encoding, rows.memberships
-    masks = encoding.masks("row_reason", "score_reason", "annotation", "unreadable")
+    masks = encoding.masks("row_reason", "score_reason", "annotation", "unreadable", "off_scale")
     faulty = np.flatnonzero(np.logical_or.reduce([rows.words[word] & mask != 0 for word, mask in masks.items()]))
     few = TaskRows(rows.table.select(encoding.packed_columns).take(pa.array(faulty)), encoding)  # all else counts fully
     reasons = [few.read("score_reason", model) * few.stays for model in range(len(encoding.models))]
     rejected = ~few.stays | np.logical_and.reduce([reason > 0 for reason in reasons])
     positive, n_positive = few.label * few.stays, rows.label.sum() - few.label.sum()
     pairs = members.identity[(members.unknown == 0) & (members.identity >= encoding.first_pair)]
+    annotated = rows.annotations.by_identity if rows.annotations else {}
     return np.concatenate(
         [
             [len(rows), rejected.sum(), (few.read("annotation") * few.stays).sum(), n_positive + positive.sum()],
@@ -148,26 +149,15 @@ def count_rows(rows: TaskRows) -> Ints:
             np.bincount(few.read("row_reason"), minlength=len(ROW_REASONS) + 1)[1:],
             *(np.bincount(reason, minlength=len(SCORE_REASONS) + 1)[1:] for reason in reasons),
             [(few.read("unreadable", text) * few.stays).sum() for text in range(len(encoding.text_columns))],
-            count_off_scale(rows),
+            [
+                rows.stays[annotated[number].off_scale].sum()
+                if number in annotated
+                else (few.read("off_scale", number) * few.stays).sum()
+                for number in encoding.fraction_numbers.values()
+            ],
             np.bincount(pairs - encoding.first_pair, minlength=len(encoding.pairs)),
         ]
     ).astype(np.int64)
-
-
-def count_off_scale(rows: TaskRows) -> list[int]:
-    """Count the values outside of 0 to 1 in each column of fractions; few rows have any."""
-    encoding = rows.encoding
-    annotated = rows.annotations.by_identity if rows.annotations else {}
-    bits = [rows.words[word] & mask != 0 for word, mask in encoding.masks("off_scale").items()]
-    some = np.flatnonzero(rows.stays & np.logical_or.reduce(bits)) if bits else np.empty(0, np.int64)
-
-    def count(number: int) -> int:
-        if number in annotated:
-            return int(rows.stays[annotated[number].off_scale].sum())
-        field = encoding.fields["off_scale", number]
-        return int((rows.words[field.word][some] >> field.shift & 1).sum())
-
-    return [count(number) for number in encoding.fraction_numbers.values()]
 
 
 def count_labels(rows: TaskRows) -> Ints:
