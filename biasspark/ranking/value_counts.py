@@ -18,7 +18,9 @@ from pyspark.sql import Column, DataFrame
 
 from biasspark.arrays import Floats, Ints
 from biasspark.ranking import range_job
-from biasspark.ranking.task_rows import Batches, Key, Part
+from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
+from biasspark.ranking.kernels.reference_sets import RankOffsets
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, list_offsets
 
 MAX_NUMBERS = 1 << 20
 """Distinct numbers of a column that one task counts; beyond that it keeps a sample, and they are counted by range."""
@@ -27,8 +29,6 @@ MAX_CATEGORIES = 1000
 """A feature or a grouping with more values is unreadable, and may be the text itself."""
 
 _ROWS_A_RANGE = 500_000
-_VALUES, _OFFSETS = 0, 1
-"""The kinds of parts: values with their counts, and the number of rows below every range."""
 
 
 class NumberCounts(NamedTuple):
@@ -58,10 +58,14 @@ class NumberCounts(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """A column of numbers: the lower edges of its bins (`choose_edges`), and the rows with a number, NaN included."""
+    """A column of numbers: the lower edges of its bins (`choose_edges`), and the rows with a number, NaN included.
+
+    If the numbers are a sample, the edges cut them into ranges instead, of which `_count_by_range` makes bins.
+    """
 
     edges: Floats
     n_known: int
+    is_exact: bool = True
 
 
 def choose_edges(values: Floats, counts: Ints, n_below: int, n_all: int, n_bins: int) -> Floats:
@@ -119,22 +123,16 @@ def count_values(
 
     count = partial(_count_task, n_numbers=n_numbers, n_columns=n_columns)
     combined = range_job.combine_counts(range_job.map_to_counts(narrow, count), combine, 2 * n_columns)
-    if not combined:
-        no_numbers = Numbers(np.empty(0), 0)
-        return ValueCounts(
-            dict.fromkeys(numbers, no_numbers), {name: {} for name in texts}, dict.fromkeys(columns, False)
-        )
-    summaries = [combined[number, 0, 0] for number in range(n_numbers)]
-    listed = [numbers for numbers, _ in summaries]
-    if many := {number: listed[number] for number, (_, is_exact) in enumerate(summaries) if not is_exact}:
+    listed = [combined.get((number, 0, 0), Numbers(np.empty(0), 0)) for number in range(n_numbers)]
+    if many := {number: counted for number, counted in enumerate(listed) if not counted.is_exact}:
         for number, edges in _count_by_range(narrow, many, most_bins).items():
-            listed[number] = listed[number]._replace(edges=edges)
-    text_counts = [combined[number, 0, 0] for number in range(n_numbers, n_columns)]
-    has_null = (combined[n_columns, 0, 0] > 0).tolist()
+            listed[number] = Numbers(edges, listed[number].n_known)
+    text_counts = [combined.get((number, 0, 0), {}) for number in range(n_numbers, n_columns)]
+    n_null = combined.get((n_columns, 0, 0), np.zeros(n_columns, np.int64))
     return ValueCounts(
         dict(zip(numbers, listed, strict=True)),
         dict(zip(texts, text_counts, strict=True)),
-        dict(zip(columns, has_null, strict=True)),
+        dict(zip(columns, (n_null > 0).tolist(), strict=True)),
     )
 
 
@@ -165,45 +163,42 @@ def count_batch(column: pa.Array) -> tuple[pa.Array, Ints]:
     return counted.field("values"), counted.field("counts").to_numpy().astype(np.int64)
 
 
-def _summarize(counted: NumberCounts, most_bins: int) -> tuple[Numbers, bool]:
-    """Return a column with its bin edges, or range boundaries if there are too many values, and if it is exact."""
+def _summarize(counted: NumberCounts, most_bins: int) -> Numbers:
+    """Return a column with its bin edges, or range boundaries if there are too many values."""
     n_known, values = int(counted.counts.sum()), counted.values
     if not counted.is_exact:
         n_ranges = -(-n_known // _ROWS_A_RANGE)
         values = np.unique(choose_edges(values, counted.counts, 0, n_known, n_ranges)[1:])
     elif len(values) > most_bins:
         values = choose_edges(values, counted.counts, 0, n_known, most_bins)
-    return Numbers(values, n_known), counted.is_exact
+    return Numbers(values, n_known, counted.is_exact)
 
 
 def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: int) -> dict[int, Floats]:
     """Return the bin edges of columns with very many numbers, given their range boundaries."""
-    ends = {number: numbers.edges for number, numbers in many.items()}
-    sizes = {number: numbers.n_known for number, numbers in many.items()}
 
     def cut(batches: Batches) -> Iterator[Part]:
         for batch in batches:
-            for number, edges in ends.items():
-                values, counts = count_batch(batch.columns[number])
-                counted = NumberCounts.of(values.to_numpy(), counts)
-                cuts = np.searchsorted(counted.values, edges)
-                pieces = zip(np.split(counted.values, cuts), np.split(counted.counts, cuts), strict=True)
-                below = 0
-                for piece, (values_of_piece, rows) in enumerate(pieces):
-                    yield Part(number, 0, piece, _VALUES, (values_of_piece, rows))
-                    yield Part(number, 0, piece, _OFFSETS, below)
-                    below += int(rows.sum())
+            for number, (edges, *_) in many.items():
+                numbers, n_rows = count_batch(batch.columns[number])
+                values, counts, _ = NumberCounts.of(numbers.to_numpy(), n_rows)
+                ranges = find_ranges(values, edges)
+                for score_range, inside in split_by_range(ranges):
+                    yield Part(number, 0, score_range, Kind.ROWS, (values[inside], counts[inside]))
+                rows_of_ranges = np.bincount(ranges, counts, len(edges) + 1).astype(np.int64)
+                yield from list_offsets(number, 0, rows_of_ranges[:, np.newaxis])
 
-    def choose(batches: Batches) -> Iterator[range_job.CountsRow]:
-        for key, parts in range_job.read_ranges(batches):
-            values, counts = (np.concatenate(arrays) for arrays in zip(*parts[_VALUES], strict=True))
+    def measure(_: Key, parts: Parts) -> Iterator[tuple[int, Floats]]:
+        if Kind.ROWS in parts:
+            values, counts = (np.concatenate(arrays) for arrays in zip(*parts[Kind.ROWS], strict=True))
             counted = NumberCounts.of(values, counts)
-            below = sum(parts[_OFFSETS])
-            yield *key, 0, choose_edges(counted.values, counted.counts, below, sizes[key[0]], most_bins)
+            [below], [total] = RankOffsets.add_up(parts[Kind.OFFSETS])
+            yield 0, choose_edges(counted.values, counted.counts, int(below), int(total), most_bins)
 
     def combine(_: Key, ranges: Iterator[Floats]) -> Floats:
         return np.concatenate(list(ranges))
 
-    ranges = range_job.gather_ranges(range_job.cut_batches(narrow, cut), list(ends.values()), 1)
-    combined = range_job.combine_counts(range_job.map_to_counts(ranges, choose), combine, len(many))
+    parts = range_job.cut_batches(narrow, cut)
+    ranges = range_job.count_ranges(parts, [numbers.edges for numbers in many.values()], 1, measure, groups_a_task=1)
+    combined = range_job.combine_counts(ranges, combine, len(many))
     return {number: edges for (number, _, _), edges in combined.items()}
