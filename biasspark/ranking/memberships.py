@@ -158,18 +158,17 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> l
     """Read memberships from bits, on the few rows that have any set."""
     parts = [_entries([], [])]
     for unknown, what in enumerate(("member", "unknown")):
-        fields = [(number, field) for (kind, number), field in encoding.packed_fields.items() if kind == what]
-        for word in {field.word for _, field in fields}:
-            in_word = [(number, field.shift) for number, field in fields if field.word == word]
-            bits = words[word] & sum(1 << shift for _, shift in in_word)
+        for word, mask in encoding.masks(what).items():
+            bits = words[word] & mask
             if unknown:  # all are set where the whole source, the only nullable one of flags, is unknown: not an entry
                 sources = enumerate(encoding.nullable_sources)
                 flags_bit = next(bit for bit, index in sources if encoding.sources[index].kind == "flags")
                 bits = np.where(known >> flags_bit & 1, bits, 0)
             some = np.flatnonzero(bits)
             bits = bits[some]
-            for number, shift in in_word:
-                parts.append(_entries(some[(bits >> shift) & 1 == 1], number, unknown))
+            for (kind, number), field in encoding.packed_fields.items():
+                if kind == what and field.word == word:
+                    parts.append(_entries(some[(bits >> field.shift) & 1 == 1], number, unknown))
     return parts
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.corpus.encoding import Encoding, Field
+from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking.kernels.blocks import (
     Block,
@@ -90,7 +90,8 @@ class TaskRows:
 
     def read(self, what: str, number: int = 0) -> Ints:
         """Return the values of a bit field: see `Encoding.fields`."""
-        return read_field(self.words, self.encoding.fields[what, number])
+        field = self.encoding.fields[what, number]
+        return (self.words[field.word] >> field.shift) & ((1 << field.width) - 1)
 
     @cached_property
     def label(self) -> Ints:
@@ -152,11 +153,6 @@ class Keys(NamedTuple):
     kind: int
     keys: Ints
     rows: Ints | None = None
-
-
-def read_field(words: Mapping[int, Ints], field: Field) -> Ints:
-    """Return the values of one bit field."""
-    return (words[field.word] >> field.shift) & ((1 << field.width) - 1)
 
 
 def hold_rows(batches: Batches, encoding: Encoding) -> Iterator[TaskRows]:

@@ -72,9 +72,9 @@ class Block:
     every count is 1."""
 
     @staticmethod
-    def of(keys: Ints, scores: Floats, counts: Ints) -> Block:
+    def of(keys: Ints, lengths: Ints, scores: Floats, counts: Ints) -> Block:
         """Return the block of distinct (key, score), ascending, and how many rows have each."""
-        return Block(*collapse(keys), scores, narrow(counts[:0] if (counts == 1).all() else counts))
+        return Block(keys, lengths, scores, narrow(counts[:0] if (counts == 1).all() else counts))
 
     @property
     def full_counts(self) -> Ints:
@@ -127,7 +127,8 @@ def sort_memberships(keys: Ints, scores: Floats, boundaries: Floats) -> Iterator
     for score_range, (start, end) in enumerate(pairwise(cuts)):
         if end > start:
             within = slice(start, end)
-            yield score_range, Block.of(distinct[codes[within] % len(distinct)], scores[within], counts[within])
+            keys, lengths = collapse(distinct[codes[within] % len(distinct)])
+            yield score_range, Block.of(keys, lengths, scores[within], counts[within])
 
 
 def cut_runs(runs: Sequence[tuple[int, Floats, Ints]], boundaries: Floats) -> Iterator[tuple[int, Block]]:
@@ -150,7 +151,7 @@ def block_of(runs: Sequence[tuple[int, Floats, Ints]]) -> Block:
     lengths = np.array([len(scores) for _, scores, _ in runs], np.int64)
     scores = np.concatenate([np.empty(0), *(scores for _, scores, _ in runs)])
     counts = np.concatenate([np.empty(0, np.int64), *(counts for _, _, counts in runs)])
-    return Block(keys, lengths, scores, narrow(counts[:0] if (counts == 1).all() else counts))
+    return Block.of(keys, lengths, scores, counts)
 
 
 def merge_cells(blocks: Sequence[Block]) -> Runs:
@@ -191,7 +192,7 @@ def merge_blocks(blocks: Sequence[Block]) -> Block:
     order = order_entries(keys, scores)
     keys, scores, counts = keys[order], scores[order], counts[order]
     first = find_starts(keys, scores)
-    return Block.of(keys[first], scores[first], np.add.reduceat(counts, first))
+    return Block.of(*collapse(keys[first]), scores[first], np.add.reduceat(counts, first))
 
 
 def write_pieces(kind: int, block: Block) -> Iterator[bytes]:
@@ -230,4 +231,4 @@ def cut_block(block: Block, boundaries: Floats) -> Iterator[tuple[int, Block]]:
     else:
         keys, scores, counts = list_entries([block])
         for number, inside in split_by_range(find_ranges(scores, inner)):
-            yield first + number, Block.of(keys[inside], scores[inside], counts[inside])
+            yield first + number, Block.of(*collapse(keys[inside]), scores[inside], counts[inside])
