@@ -20,7 +20,7 @@ DRAW = "draw"
 
 
 def column_name(kind: str, number: int) -> str:
-    """Return the column of a feature, a group, a segment, or of the negatives or positives of a named pair."""
+    """Return the column of a feature, a group, a segment, or a named pair."""
     return f"{kind}_{number}"
 
 

@@ -1,22 +1,31 @@
-"""Columns of the rows that are attributed: features, groups of groupings, named segments, and the split.
+"""The attributes of rows other than scores: features, groups, segments and the split, surveyed, encoded and as cells.
 
 The survey lists what the bins and the groups stand for; it runs Spark jobs when called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import BooleanType, DataType, IntegralType, StringType
 
-from biasspark.columns import HONEST, NEGATIVE, NULL_GROUP, OTHER_GROUP, POSITIVE
-from biasspark.config import Attribution, TreeSettings
+from biasspark.arrays import Ints
+from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
+from biasspark.config import Attribution, Label, TreeSettings
+from biasspark.corpus.eligibility import label_of
 from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
-from biasspark.errors import ABSENT, Fault, InputError, Key
+from biasspark.errors import ABSENT, Fault, InputError, Key, corpus_changed
 from biasspark.features import DRAW, Feature, column_name, mark_rare
+from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
+from biasspark.ranking.task_rows import TaskRows
 from biasspark.ranking.value_counts import MAX_CATEGORIES, ValueCounts, count_values
 from biasspark.session import expression
 from biasspark.text import NUMBER_IN_TEXT
@@ -125,9 +134,9 @@ def _category(value: Column, kind: DataType) -> Column:
 
 
 def row_columns(
-    attribution: Attribution, features: Sequence[Feature], corpus: DataFrame, id_column: str
+    attribution: Attribution, features: Sequence[Feature], corpus: DataFrame, id_column: str, label: Label
 ) -> dict[str, Column]:
-    """Return the columns from which rows are described, by name: see `ranking.described_rows`."""
+    """Return the columns from which rows are described, by name: see `RowDescription`."""
     columns: dict[str, Column] = {}
     for n, feature in enumerate(features):
         kind = corpus.schema[feature.name].dataType
@@ -137,12 +146,13 @@ def row_columns(
         value, kind = _grouping(corpus, text)
         is_text = isinstance(kind, StringType)
         columns[column_name("group", n)] = F.when(value != NULL_GROUP, value) if is_text else _category(value, kind)
-    predicates = {column_name("segment", n): text for n, text in enumerate(attribution.segments.values())}
+    segments = attribution.segments.values()
+    predicates = {column_name("segment", n): expression(corpus, text) for n, text in enumerate(segments)}
     for n, pair in enumerate(attribution.pairs_of.values()):
-        predicates |= {column_name(NEGATIVE, n): pair.negatives, column_name(POSITIVE, n): pair.positives}
-    for name, text in predicates.items():
-        # Rows for which a predicate is NULL are outside, as for predicates of identities.
-        columns[name] = F.coalesce(expression(corpus, text), F.lit(False))
+        negatives, positives = expression(corpus, pair.negatives), expression(corpus, pair.positives)
+        predicates[column_name("pair", n)] = F.when(label_of(label, corpus.schema), positives).otherwise(negatives)
+    # Rows for which a predicate is NULL are outside, as for predicates of identities.
+    columns |= {name: F.coalesce(predicate, F.lit(False)) for name, predicate in predicates.items()}
     if attribution.tree or attribution.slice_search:
         columns[HONEST] = only_estimates(id_column, attribution.split)
     if attribution.pairs:
@@ -155,3 +165,85 @@ def only_estimates(id_column: str, split: TreeSettings) -> Column:
     """Return whether a row is in the estimation sample, not used to grow trees: by a seeded hash of its id as text."""
     hashed = F.pmod(F.xxhash64(F.lit(split.seed).cast("bigint"), column(id_column).cast("string")), F.lit(_HASHES))
     return hashed < F.lit(round(split.honest_fraction * _HASHES))
+
+
+# ---- rows as cells
+
+
+@dataclass(frozen=True)
+class RowDescription:
+    """How rows are described: from EXAMPLES, and from the additional columns of `row_columns`.
+
+    Features are DOUBLE if numeric. Other features and the groups of each grouping are STRING, BOOLEAN or integers.
+    Segments and named pairs are BOOLEAN, never NULL. If rows are split, a BOOLEAN column marks those of the estimation
+    sample; if they are drawn, a BIGINT column holds the hashes by which they are sampled.
+    """
+
+    features: Sequence[Feature]
+    groupings: Sequence[Grouping]
+    segments: Sequence[str]
+    n_slices: int
+    is_split: bool
+    is_drawn: bool
+    n_pairs: int = 0
+
+    @property
+    def columns(self) -> CellColumns:
+        """The columns of the cells. A named pair has two groups, outside and inside, behind those of groupings."""
+        n_groupings = len(self.groupings) + self.n_pairs
+        return CellColumns(self.n_slices, len(self.segments), len(self.features), n_groupings)
+
+    @cached_property
+    def readers(self) -> dict[str, Callable[[pa.Array], Ints]]:
+        """How the additional columns of cells are read, by name and in their order."""
+        readers: dict[str, Callable[[pa.Array], Ints]] = {HONEST: _flags} if self.is_split else {}
+        readers |= {column_name("segment", n): _flags for n in range(len(self.segments))}
+        for n, feature in enumerate(self.features):
+            readers[column_name("feature", n)] = partial(cut_into_bins, feature=feature)
+        for n, groups in enumerate(self.groupings):
+            readers[column_name("group", n)] = partial(find_groups, groups=groups)
+        return readers | {column_name("pair", n): _flags for n in range(self.n_pairs)}
+
+    @property
+    def names(self) -> list[str]:
+        """The additional columns that are read."""
+        return [*self.readers, *[DRAW] * self.is_drawn]
+
+    def describe(self, rows: TaskRows) -> tuple[SmallInts, SmallInts, Ints]:
+        """Return the cell of each row, the cells (`number_cells`), and the hashes by which rows are sampled, if any."""
+        columns = {name: read(rows.column(name)) for name, read in self.readers.items()}
+        honest = columns.pop(HONEST, np.zeros(len(rows), np.int64))
+        slices = (rows.read("slice", number) for number in range(1, self.n_slices))
+        cell, values = number_cells([rows.label, honest, *slices, *columns.values()])
+        draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
+        return cell, values, draws
+
+
+def cut_into_bins(values: pa.Array, feature: Feature) -> Ints:
+    """Return the bin of each value: see `Feature`. Raises `InputError` for a value that was not surveyed."""
+    if feature.numeric:
+        numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+        # NaN sorts above all numbers, as in Spark.
+        bins: Ints = np.searchsorted(np.array(feature.values, np.float64), numbers, "right")
+    else:
+        bins = _find(values, feature.values) + 1
+    is_known = _flags(values.is_valid())
+    if (bins < is_known).any():
+        raise corpus_changed(f"'{feature.name}' has a value that was not there when the corpus was surveyed")
+    return bins * is_known
+
+
+def find_groups(values: pa.Array, groups: Sequence[str]) -> Ints:
+    """Return the group number of each value: the first group is NULL, the last holds all values not listed."""
+    indices = _find(values, groups[1:-1])
+    return np.where(_flags(values.is_null()) == 1, 0, np.where(indices < 0, len(groups) - 1, indices + 1))
+
+
+def _find(values: pa.Array, known: Sequence[object]) -> Ints:
+    """Return the index of each string in the list of known ones, -1 if it is not there."""
+    indices = pc.index_in(values, value_set=pa.array(known, pa.string()).cast(values.type))
+    return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _flags(values: pa.Array) -> Ints:
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)

@@ -26,8 +26,8 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.survey import MAX_ROWS_A_RANGE
 from biasspark.errors import InputError
 from biasspark.ranking import range_job
-from biasspark.ranking.described_rows import RowDescription
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, count_rows
+from biasspark.ranking.feature_columns import RowDescription
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import load, narrow
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows

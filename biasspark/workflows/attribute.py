@@ -48,8 +48,7 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
-from biasspark.ranking.described_rows import RowDescription
-from biasspark.ranking.feature_columns import VALUES_PASS, SurveyedValues, row_columns, survey_values
+from biasspark.ranking.feature_columns import VALUES_PASS, RowDescription, SurveyedValues, row_columns, survey_values
 from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
 from biasspark.ranking.row_ranks import EXAMPLES_PASS, rank_rows
@@ -156,7 +155,7 @@ def survey_rows(
         refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
         with describe(corpus.sparkSession, "list repeated ids"), translate_corpus_errors(corpus, expressions):
             marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
-        columns = row_columns(attribution, values.features, marked, id_column)
+        columns = row_columns(attribution, values.features, marked, id_column, measures.label)
         yield SurveyedRows(
             corpus=marked,
             examples=encode_examples(marked, measures, encoding, id_column, list(columns.values())),

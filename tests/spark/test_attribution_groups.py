@@ -14,12 +14,11 @@ from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.columns import HONEST
-from biasspark.config import Attribution, Pairs, TreeSettings
+from biasspark.config import Attribution, Label, Pairs, TreeSettings
 from biasspark.errors import InputError, KeyPath
 from biasspark.features import DRAW, write_predicate
 from biasspark.ranking import value_counts
-from biasspark.ranking.described_rows import cut_into_bins
-from biasspark.ranking.feature_columns import row_columns, survey_values
+from biasspark.ranking.feature_columns import cut_into_bins, row_columns, survey_values
 from tests.harness.least_configuration import raised_fault
 
 
@@ -28,7 +27,7 @@ def test_ids_of_any_type_split_and_draw_the_same_rows(spark: SparkSession, kind:
     """By hashes of the seed and the id as text."""
     frame = spark.range(200).selectExpr(f"CAST(id AS {kind}) AS id", "CAST(id AS STRING) AS text")
     attribution = Attribution(tree=TreeSettings(honest_fraction=0.25, seed=5), pairs=Pairs(seed=7))
-    columns = row_columns(attribution, (), frame, "id")
+    columns = row_columns(attribution, (), frame, "id", Label(column="label"))
     rows = frame.select("text", *columns.values(), F.expr("xxhash64(5L, text)"), F.expr("xxhash64(7L, text)")).collect()
     assert list(columns) == [HONEST, DRAW]
     assert [row[2] for row in rows] == [row[4] for row in rows]
@@ -96,7 +95,7 @@ def test_a_bin_is_what_its_predicate_selects(spark: SparkSession, kind: str) -> 
     ).features
     assert features[1].values == ("0.0", "0.1")
     assert set(features[2].values) == set(HOSTILE)
-    columns = row_columns(Attribution(), features, frame, "id").values()
+    columns = row_columns(Attribution(), features, frame, "id", Label(column="label")).values()
     kinds = [pa.float64() if feature.numeric else pa.string() for feature in features]
     values = zip(*frame.orderBy("id").select(*columns).collect(), strict=True)
     bins = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import NULL_BIN, Feature
-from biasspark.ranking.described_rows import RowDescription, cut_into_bins, find_groups
+from biasspark.ranking.feature_columns import RowDescription, cut_into_bins, find_groups
 from biasspark.ranking.kernels.row_block import join_cells, keep_cells, number_cells
 from biasspark.ranking.task_rows import TaskRows
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
@@ -113,9 +113,8 @@ def test_rows_are_described_by_columns_in_their_order() -> None:
             "feature_1": pa.array(["b", "a", None]),
             "group_0": pa.array(["g", None, "other"]),
             "segment_0": [False, True, True],
-            "negative_0": [True, True, False],
-            "positive_0": [False, True, True],
-            "only_estimates": [True, False, True],
+            "pair_0": [False, True, True],
+            "honest": [True, False, True],
             "draw": pa.array([3, -1, 7]),
         }
     )
@@ -124,15 +123,14 @@ def test_rows_are_described_by_columns_in_their_order() -> None:
         Feature("k", "k", numeric=False, values=("a", "b"), nullable=True),
     )
     description = RowDescription(features, [("(null)", "g", "(other)")], ["s"], 2, is_split=True, is_drawn=True)
-    table = table.rename_columns({"only_estimates": description.names[-2]})
     assert set(description.names) < set(table.column_names)
     cell, values, draws = description.describe(TaskRows(table, encoding))
     assert read_cells(cell, values) == [[1, 1, 0, 0, 2, 2, 1], [0, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 2]]
     assert draws.tolist() == [3, -1, 7]
     paired = replace(description, n_pairs=1)
-    assert paired.names[-4:-2] == ["negative_0", "positive_0"]
+    assert paired.names[-2:] == ["pair_0", "draw"]
     cells = read_cells(*paired.describe(TaskRows(table, encoding))[:2])
-    assert [cell[-1] for cell in cells] == [0, 1, 1]  # a positive, a negative, a positive
+    assert [cell[-1] for cell in cells] == [0, 1, 1]
     bare = replace(description, is_split=False, is_drawn=False, groupings=[])
     assert len(bare.names) == 3
     cell, values, draws = bare.describe(TaskRows(table, encoding))
