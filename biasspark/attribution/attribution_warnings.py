@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
-from biasspark.attribution.slice_kernel import MAX_CANDIDATES, BestSlices
+from biasspark.attribution.slice_search import MAX_CANDIDATES, BestSlices
 from biasspark.columns import ALL_ROWS, MODEL, SLICE
 from biasspark.config import Attribution
 from biasspark.corpus.data_quality import count_warnings, name_warnings
@@ -123,13 +123,9 @@ def few_rows_warnings(
     """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
-    n_halves = {key: (train.n, honest.n) for key, (train, honest, *_) in trees.items()}
-    few_of_trees = [key for key, halves in n_halves.items() if any(halves) and min(halves) < 2 * min_leaf]
-    few_of_slices = [key for key, best in slices.items() if best.has_too_few]
-    tree_names, slice_names = (
-        list(dict.fromkeys(_name(key) for key in keys if key.slice == ALL_ROWS))
-        for keys in (few_of_trees, few_of_slices)
-    )
+    n_halves = {key: (train.n, honest.n) for key, (train, honest, *_) in trees.items() if key.slice == ALL_ROWS}
+    few_of_trees = [_name(key) for key, halves in n_halves.items() if any(halves) and min(halves) < 2 * min_leaf]
+    few_of_slices = [key.model for key, best in slices.items() if key.slice == ALL_ROWS and best.has_too_few]
     few_of_pairs = [
         row[MODEL]
         for row in pair_nodes
@@ -138,13 +134,13 @@ def few_rows_warnings(
         or row["n_pairs_train"] < 2 * (pairs.min_leaf or 0)
     ]
     for key, halves in n_halves.items():
-        if key.baseline_model and key.slice == ALL_ROWS and not any(halves):
+        if key.baseline_model and not any(halves):
             yield f"`compare`: no row is scored by both models of {_name(key)}, so their difference has no tree."
     too_few = f"one half, by a hash of the id, which should differ, has too few rows for `min_leaf` = {min_leaf:,}"
     for what, names, why in (
-        ("tree", tree_names, too_few),
-        ("slice_search", slice_names, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
+        ("tree", few_of_trees, too_few),
+        ("slice_search", few_of_slices, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
         ("pairs", few_of_pairs, "there are too few rows for `min_leaf` or `min_side` in one of their halves"),
     ):
         if names:
-            yield f"`{what}` of {', '.join(names)}: {why}, so nothing is searched. Lower it."
+            yield f"`{what}` of {', '.join(dict.fromkeys(names))}: {why}, so nothing is searched. Lower it."

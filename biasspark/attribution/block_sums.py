@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.losses import LOSSES, losses
+from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.features import Condition
 from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts
-from biasspark.ranking.kernels.sorted_runs import find_starts
+from biasspark.ranking.kernels.sorted_runs import collapse
 from biasspark.ranking.range_job import CountsRow, map_to_counts
 from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
 from biasspark.ranking.task_rows import Batches
@@ -63,21 +64,18 @@ def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
     values = np.empty(len(rows))
     for label in (0, 1):
         chosen = np.flatnonzero(block.label[rows] == label)
-        scores = block.scores[rows[chosen]]
-        starts = find_starts(scores)
-        score_losses = losses(scores[starts], label, target.link)[LOSSES.index(target.name)]
-        values[chosen] = np.repeat(score_losses, np.diff(np.append(starts, len(scores))))
+        scores, n_rows = collapse(block.scores[rows[chosen]])
+        values[chosen] = np.repeat(losses(scores, label, target.link)[LOSSES.index(target.name)], n_rows)
     return values
 
 
 def add_by_code(codes: SmallInts, columns: Sequence[Ints] | Ints, n_codes: int) -> Ints:
     """Return the sums of integers by code, int64, shape (columns, codes)."""
-    codes = codes.astype(np.int64)
-    sums = [np.zeros(n_codes, np.int64) for _ in columns]
+    codes, sums = codes.astype(np.int64), np.zeros((len(columns), n_codes), np.int64)
     # One column at a time, and by codes of 64 bits, this is several times as fast as otherwise.
     for total, column in zip(sums, columns, strict=True):
         np.add.at(total, codes, column)
-    return np.stack(sums)
+    return sums
 
 
 def meet(condition: Condition, bins: SmallInts) -> Flags:
@@ -101,10 +99,6 @@ def hash_bins(bins: NDArray[Any]) -> NDArray[np.uint64]:
     return hashed
 
 
-SUM_BITS = 62
-"""Of a sum of values in whole units, int64."""
-
-
 class SummedValue(NamedTuple):
     """The values of a target to be summed up, in whole units of 2^-shift, and a ceiling in these units.
 
@@ -115,6 +109,13 @@ class SummedValue(NamedTuple):
     target: Target
     shift: int
     ceiling: int = 0
+
+    @staticmethod
+    def of(target: Target, n_rows: int, mean: float | None = None) -> SummedValue:
+        """Return the value to be summed up over at most `n_rows` rows, below the mean of the training rows if given."""
+        shift = 62 - LARGEST_BITS - max(n_rows, 1).bit_length() - (mean is not None)
+        # Rounding to units may move a mean by half a unit.
+        return SummedValue(target, shift, 0 if mean is None else int(np.ceil(mean * 2.0**shift)) + 1)
 
 
 class CellSums(NamedTuple):

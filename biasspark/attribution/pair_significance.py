@@ -140,18 +140,17 @@ def compare_with_all(leaf: PlacedAuc, overall: PlacedAuc, rows: Sequence[Ints]) 
         return None
     parts: list[float] = []
     for side in (NEGATIVES, POSITIVES):
-        influence = -_deviations(overall, side)
-        influence[rows[side]] += _deviations(leaf, side)
+        influence = -_deviations(overall.placements, overall.value, side)
+        influence[rows[side]] += _deviations(leaf.placements, leaf.value, side)
         parts += np.square(influence).tolist()
     # fsum rounds once: the sum depends on no order.
     return two_sided(leaf.value - overall.value, math.fsum(parts))
 
 
-def _deviations(auc: PlacedAuc, side: int) -> Floats:
+def _deviations(placements: tuple[Ints, Ints], auc: float, side: int) -> Floats:
     """Return how far each row's share of correctly ordered pairs is from the AUC, over sqrt(k·(k - 1))."""
-    placements, k, n_opposite = auc.placements[side], len(auc.placements[side]), len(auc.placements[1 - side])
-    mean = int(placements.sum()) / (2 * n_opposite * k)
-    deviations: Floats = (placements / (2 * n_opposite) - mean) / math.sqrt(k * (k - 1))
+    k, n_opposite = len(placements[side]), len(placements[1 - side])
+    deviations: Floats = (placements[side] / (2 * n_opposite) - auc) / math.sqrt(k * (k - 1))
     return deviations
 
 

@@ -15,23 +15,22 @@ from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, normal_
 
 
 def decide(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add ``p_adjusted``, ``p_chance_adjusted``, ``found`` and ``confirmed`` to rows that are tested together.
+    """Add ``false_discovery``, ``p_adjusted``, ``p_chance_adjusted``, ``found`` and ``confirmed`` to rows.
 
-    p-values are adjusted by Benjamini and Hochberg (1995). A row is found where ``p_adjusted`` < 0.05 and the training
-    half does not contradict the estimation half, and confirmed where ``p_chance_adjusted`` < 0.05 as well. Inner nodes
-    are not tested: they get None.
+    p-values are adjusted together, by Benjamini and Hochberg (1995). A false discovery is a row whose training half
+    contradicts the estimation half. A row is found where ``p_adjusted`` < 0.05 and it is known to be none, and
+    confirmed where ``p_chance_adjusted`` < 0.05 as well. Inner nodes are not tested: they get None.
     """
-    tested = [row.get("is_leaf", True) for row in rows]
-    p_values, p_chances = (
-        benjamini_hochberg([row[name] if is_tested else None for row, is_tested in zip(rows, tested, strict=True)])
-        for name in ("p_value", "p_chance")
-    )
     decided = []
-    for row, is_tested, p_adjusted, p_chance in zip(rows, tested, p_values, p_chances, strict=True):
-        found = p_adjusted is not None and p_adjusted < SIGNIFICANT and row["false_discovery"] is False
+    for row in rows:
+        p, untested = row["p_train_honest"], dict.fromkeys(("p_adjusted", "p_chance_adjusted", "found", "confirmed"))
+        decided.append({**row, "false_discovery": None if p is None else p < SIGNIFICANT, **untested})
+    tested = [row for row in decided if row.get("is_leaf", True)]
+    adjusted = (benjamini_hochberg([row[name] for row in tested]) for name in ("p_value", "p_chance"))
+    for row, p_value, p_chance in zip(tested, *adjusted, strict=True):
+        found = p_value is not None and p_value < SIGNIFICANT and row["false_discovery"] is False
         confirmed = found and p_chance is not None and p_chance < SIGNIFICANT
-        columns = {"p_adjusted": p_adjusted, "p_chance_adjusted": p_chance, "found": found, "confirmed": confirmed}
-        decided.append(row | (columns if is_tested else dict.fromkeys(columns)))
+        row |= {"p_adjusted": p_value, "p_chance_adjusted": p_chance, "found": found, "confirmed": confirmed}
     return decided
 
 
@@ -99,12 +98,8 @@ def list_slices(
 def _list_columns(
     condition: Condition, measured: MeasuredSet, whole: MeasuredSet, features: Sequence[Feature]
 ) -> dict[str, Any]:
-    """Return the rule, the sizes, the means and the tests of a set of rows.
-
-    ``loss_share`` is None without any loss.
-    """
+    """Return the rule, the sizes, the means and the tests of a set of rows."""
     train, honest = measured.train, measured.honest
-    p_train_honest = welch_p_value(train, honest)
     return {
         "rule": describe_condition(condition, features),
         "predicate": write_predicate(condition, features),
@@ -112,8 +107,7 @@ def _list_columns(
         "mean_train": train.mean,
         "n_honest": honest.n,
         "mean_honest": honest.mean,
-        "p_train_honest": p_train_honest,
-        "false_discovery": None if p_train_honest is None else p_train_honest < SIGNIFICANT,
+        "p_train_honest": welch_p_value(train, honest),
         "p_value": welch_p_value(honest, whole.honest - honest),
         "p_chance": chance_p_value(honest, whole.honest),
         "loss_share": measured.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from biasspark.arrays import Ints
-from biasspark.attribution.block_sums import SUM_BITS, CellSums, SummedValue, Target, add_by_code, meet
-from biasspark.attribution.moments import LARGEST_BITS
+from biasspark.attribution.block_sums import CellSums, SummedValue, add_by_code, meet
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
@@ -22,9 +21,6 @@ from biasspark.ranking.row_blocks import Query, Search
 
 ROOT = 1
 """The number of a root; the children of node k are 2k and 2k + 1."""
-
-N_COLUMNS = 3
-"""Of a histogram by bin: training rows, the sums of their values in units, estimation rows."""
 
 
 class Node(NamedTuple):
@@ -43,11 +39,6 @@ def list_node_columns(node_id: int, is_leaf: bool) -> dict[str, Any]:
     """Return the columns that place a node in its tree: a root has depth 0 and no parent."""
     parent_id, depth = node_id // 2 or None, node_id.bit_length() - 1
     return {"node_id": node_id, "parent_id": parent_id, "depth": depth, "is_leaf": is_leaf}
-
-
-def scale_tree_value(target: Target, n_rows: int) -> SummedValue:
-    """Return the value that is summed up to grow a tree for a target, of at most `n_rows` rows."""
-    return SummedValue(target, SUM_BITS - LARGEST_BITS - max(n_rows, 1).bit_length())
 
 
 def grow_tree(
@@ -87,19 +78,22 @@ def grow_tree(
 def _measure(
     value: SummedValue, conditions: Sequence[Condition], features: Sequence[Feature]
 ) -> Search[list[Sequence[Ints]]]:
-    """Return the histograms of nodes by feature, int64, shape (`N_COLUMNS`, bins), by one query."""
+    """Return the histograms of nodes by feature: see `measure_bins`. One query."""
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
         for number, condition in enumerate(conditions if value in block.sums else ()):
             yield value.target.slice, number, measure_bins(block.cells, block.sums[value], condition, features)
 
     answer = yield Query(measure)
-    nothing = [np.zeros((N_COLUMNS, feature.n_bins), np.int64) for feature in features]
+    nothing = [np.zeros((3, feature.n_bins), np.int64) for feature in features]
     return [answer.get((*value.target[:2], number), nothing) for number in range(len(conditions))]
 
 
 def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:
-    """Return by feature the histogram of the cells that meet a condition, given the sums of `CellSums`."""
+    """Return by feature the histogram of the cells that meet a condition, given the sums of `CellSums`.
+
+    It has training rows, the sums of their values in units, and estimation rows: int64, shape (3, bins).
+    """
     inside = np.flatnonzero(meet(condition, cells.bins) & (sums[0] > 0))
     (n_rows, totals, _), honest = sums[:, inside], cells.honest[inside]
     counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])

@@ -27,16 +27,15 @@ from biasspark.attribution.attribution_warnings import (
     unsearched_warnings,
 )
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
-from biasspark.attribution.crosses import INSIDE, OUTSIDE, count_wrong_pairs, list_named_pairs, measure_crosses
+from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import Losses, add_moments, list_correlations, list_losses, sum_losses
 from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
 from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
-from biasspark.attribution.slice_kernel import BestSlices
-from biasspark.attribution.slice_search import scale_slice_value, search_slices
-from biasspark.attribution.trees import Tree, grow_tree, scale_tree_value
+from biasspark.attribution.slice_search import BestSlices, search_slices
+from biasspark.attribution.trees import Tree, grow_tree
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
@@ -49,7 +48,6 @@ from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.ranking.feature_columns import VALUES_PASS, RowDescription, SurveyedValues, row_columns, survey_values
-from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
 from biasspark.ranking.row_ranks import EXAMPLES_PASS, rank_rows
 from biasspark.report.console_summary import show_lost
@@ -190,9 +188,9 @@ def rank_surveyed(
         groups = dict(zip(attribution.groupings, surveyed.values.groups, strict=True))
         searches["crosses"] = count_pairs_of_groups(encoding, groups)
     if attribution.pairs_of:
-        groups = dict.fromkeys(attribution.pairs_of, (OUTSIDE, INSIDE))
+        groups = dict.fromkeys(attribution.pairs_of, ("outside", "inside"))
         n_groupings = len(attribution.groupings)
-        searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, every=True)
+        searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, only_last=True)
     with (
         job_on_corpus(surveyed, "rank every row"),
         rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked,
@@ -242,7 +240,8 @@ def list_tables(
         for key, sets in searched.measured.segments.items()
         for segment, sums in zip(attribution.segments, sets, strict=True)
     }
-    placements |= {(*key, OVERALL): placed for key, placed in place_all(ranked.counts).items()}
+    of_all = place_all(ranked.counts)
+    placements |= {(*key, OVERALL): placed for key, placed in of_all.items()}
     pair_nodes = ranked.results.get("pairs", [])
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
@@ -260,7 +259,7 @@ def list_tables(
     if attribution.write_examples:
         n_groups = len(surveyed.encoding.models), len(surveyed.encoding.slices)
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts.cells[2:].reshape(2, *n_groups))
-    all_wrong = count_wrong_pairs(ranked.counts)
+    all_wrong = {key: 2 * low.n * high.n - high.placed for key, (low, high) in of_all.items()}
     warnings = _list_warnings(searched, ranked, losses, within_0_and_1, pair_nodes)
     if attribution.pairs_of:
         named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
@@ -352,13 +351,13 @@ def search_rows(
         features = surveyed.values.tree_features
         square_sums = _sum_squares(surveyed, ranked, targets) if attribution.tree.min_gain else [0.0] * len(targets)
         for target, square_sum in zip(targets, square_sums, strict=True):
-            value = scale_tree_value(target, n_rows)
+            value = SummedValue.of(target, n_rows)
             searches["trees", value] = grow_tree(features, value, attribution.tree, square_sum)
     if attribution.slice_search:
         _, train = ranked.results.get("losses") or ranked.results["means"]
         for key in surveyed.names:
             mean = add_moments(train.get(key, {}), "normalized").mean or 0.0
-            value = scale_slice_value(Target(*key, AUC), mean, n_rows)
+            value = SummedValue.of(Target(*key, AUC), n_rows, mean)
             searches["slices", value] = search_slices(surveyed.values.features, value, attribution.slice_search)
     results: dict[tuple[str, SummedValue], Any] = {}
     if searches:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from biasspark.arrays import Flags, Floats, Ints
-from biasspark.attribution.pair_kernel import Examples, Samples, segment_pairs, sort_examples
+from biasspark.attribution.pairs import Examples, Samples, grow_and_measure, sort_examples
 from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettings
 from biasspark.features import Feature
 from scripts.simulations.comparison_coverage import distance_of
@@ -95,7 +95,7 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Found:
 
     settings, mean = Pairs(), distance_of(auc)
     train, honest = ((draw(settings.negatives, 0), draw(settings.positives, mean)) for _ in range(2))
-    nodes = segment_pairs(Samples(train, honest), (FEATURES, FEATURES), settings)
+    nodes = grow_and_measure(Samples(train, honest), (FEATURES, FEATURES), settings)
     return [node for node in nodes if node["is_leaf"]]
 
 

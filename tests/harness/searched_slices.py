@@ -12,8 +12,7 @@ import numpy as np
 
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import list_slices
-from biasspark.attribution.slice_kernel import BestSlices
-from biasspark.attribution.slice_search import search_slices
+from biasspark.attribution.slice_search import BestSlices, search_slices
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature, write_predicate
 from tests.harness.grown_trees import VALUE, Sample, run

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from biasspark.attribution.pair_kernel import Sample, Samples
+from biasspark.attribution.pairs import Sample, Samples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Condition, Feature
 from tests.oracle.trees import list_left_sides

@@ -9,7 +9,7 @@ from biasspark.attribution.attribution_warnings import feature_warnings, few_row
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
-from biasspark.attribution.slice_kernel import BestSlices
+from biasspark.attribution.slice_search import BestSlices
 from biasspark.config import Attribution
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Feature

@@ -13,20 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.block_sums import Target, sum_blocks
-from biasspark.attribution.crosses import INSIDE, OUTSIDE, list_named_pairs, measure_crosses
+from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
+from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range
 from biasspark.attribution.influence import Placed, read_sets
 from biasspark.attribution.measured_sets import MeasuredSet, measure_sets
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.slice_search import scale_slice_value, search_slices
-from biasspark.attribution.trees import grow_tree, scale_tree_value
+from biasspark.attribution.slice_search import search_slices
+from biasspark.attribution.trees import grow_tree
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import Condition, Feature
 from biasspark.ranking import row_blocks
-from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from biasspark.tables.schemas import NAMED_PAIRS
@@ -139,7 +138,9 @@ def test_auc_of_named_pairs(rows: list[Example], edges: list[float], n_tasks: in
     rows = [row._replace(baseline=None, slices=(row.bins[0] > 0,), pairs=(row.segments[0], row.honest)) for row in rows]
     blocks = blocks_of([Ranked(rows, edges)], n_tasks)
     encoding = Encoding(models=("m",), slices=("all", "some"), sources=())
-    counted = find(blocks, count_pairs_of_groups(encoding, dict.fromkeys(("p0", "p1"), (OUTSIDE, INSIDE)), every=True))
+    counted = find(
+        blocks, count_pairs_of_groups(encoding, dict.fromkeys(("p0", "p1"), ("outside", "inside")), only_last=True)
+    )
     all_wrong, expected = {}, {}
     for number, name in enumerate(("all", "some")):
         of_slice = [row for row in rows if row.in_slice(number)]
@@ -240,8 +241,8 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
     encoding = Encoding(models=("m", "n", "m - n"), slices=("all", "some", "negatives"), sources=())
-    of_trees = [scale_tree_value(target, N_ROWS) for target in targets]
-    of_slices = [scale_slice_value(target, 0.4, N_ROWS) for target in searched]
+    of_trees = [SummedValue.of(target, N_ROWS) for target in targets]
+    of_slices = [SummedValue.of(target, N_ROWS, 0.4) for target in searched]
     settings = TreeSettings(max_depth=2, min_leaf=4)
     searches: list[Any] = [grow_tree(FEATURES, value, settings, 0.0) for value in of_trees]
     searches += [search_slices(FEATURES, value, wanted) for value in of_slices]

@@ -7,8 +7,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from biasspark.attribution.pair_kernel import Sample, measure_auc, sort_examples
 from biasspark.attribution.pair_significance import Draws
+from biasspark.attribution.pairs import Sample, measure_auc, sort_examples
 from tests.oracle.pair_trees import write_out_pairs
 
 

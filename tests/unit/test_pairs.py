@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biasspark.attribution import pairs
-from biasspark.attribution.pair_kernel import Samples
-from biasspark.attribution.pairs import pair_segments
+from biasspark.attribution.pairs import Samples, pair_segments
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import send
@@ -99,7 +98,7 @@ def test_samples_are_the_rows_with_the_lowest_hashes(
         return []
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "segment_pairs", take)
+        patch.setattr(pairs, "grow_and_measure", take)
         segment([Ranked(rows, edges)], Pairs(negatives=sizes[0], positives=sizes[1]))
     expected = []
     for part in (0, 1):

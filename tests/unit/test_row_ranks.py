@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from biasspark.attribution.crosses import count_pairs_of_groups
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
-from biasspark.ranking.group_pair_counts import count_pairs_of_groups
 from biasspark.ranking.kernels.codec import load
 from biasspark.ranking.kernels.group_pairs import count_group_pairs
 from biasspark.ranking.row_blocks import BLOCK, Query, RowRanking

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution import slice_kernel
-from biasspark.attribution.block_sums import Target, sum_blocks
+from biasspark.attribution import slice_search
+from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.slice_kernel import BestSlices, cut_feature
-from biasspark.attribution.slice_search import make_counter, scale_slice_value, search_slices
+from biasspark.attribution.slice_search import BestSlices, cut_feature, make_counter, search_slices
 from biasspark.config.attribution_settings import SliceSearch
 from biasspark.features import Condition, Feature
 from biasspark.ranking import row_blocks
@@ -188,7 +187,7 @@ def test_what_was_left_out_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     every = search_by_force(rows_of(sample), FIVE, wanted)
     n_missing = 0
     for room in (5, 20, 80):
-        monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
+        monkeypatch.setattr(slice_search, "MAX_CANDIDATES", room)
         searched, asked = search_sample(sample, FIVE, wanted)
         n_missing += sum(one.condition not in searched.conditions() for one in every)
         assert max(asked) <= room
@@ -202,7 +201,7 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
     _, [n_pairs] = search_sample(sample, FIVE, wanted)
     assert n_pairs > 2
     for room in (n_pairs, n_pairs - 1):
-        monkeypatch.setattr(slice_kernel, "MAX_CANDIDATES", room)
+        monkeypatch.setattr(slice_search, "MAX_CANDIDATES", room)
         searched, _ = search_sample(sample, FIVE, wanted)
         assert (searched.conditions(), searched.missed) == ([PLANTED[0]], False)
 
@@ -253,9 +252,9 @@ def test_candidates_are_counted_exactly() -> None:
     bins = [rng.integers(0, feature.n_bins, 300) for feature in features]
     each = [rng.integers(-(2**54), 2**54, 300) for _ in range(5)]
     intervals = [frozenset({0}), frozenset({1, 2, 3}), frozenset({4, 5, 6})]
-    predicates = [slice_kernel.Predicate(0, interval) for interval in intervals]
-    predicates += [slice_kernel.Predicate(1, frozenset({number})) for number in range(5)]
-    predicates += [slice_kernel.Predicate(2, frozenset({number})) for number in range(3)]
+    predicates = [slice_search.Predicate(0, interval) for interval in intervals]
+    predicates += [slice_search.Predicate(1, frozenset({number})) for number in range(5)]
+    predicates += [slice_search.Predicate(2, frozenset({number})) for number in range(3)]
     bins[1][bins[1] == 3] = 2
     slices = [*product((1, 2), (3, 4, 6)), *product((4,), (8, 9)), (0, 10)]
     [counted] = make_counter(predicates, slices)(np.array(bins), np.array(each))
@@ -285,7 +284,7 @@ def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
 def search_blocks(
     blocks: Blocks, targets: Sequence[Target], means: Sequence[float], features: Sequence[Feature] = BLOCK_FEATURES
 ) -> list[BestSlices]:
-    values = [scale_slice_value(target, mean, N_ROWS) for target, mean in zip(targets, means, strict=True)]
+    values = [SummedValue.of(target, N_ROWS, mean) for target, mean in zip(targets, means, strict=True)]
     return run_searches(sum_blocks(blocks, values), [search_slices(features, value, WANTED) for value in values])
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from biasspark.attribution.block_sums import Target, sum_blocks
-from biasspark.attribution.trees import Tree, grow_tree, scale_tree_value
+from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
+from biasspark.attribution.trees import Tree, grow_tree
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
@@ -32,7 +32,7 @@ SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
 
 
 def grow_blocks(blocks: Blocks, targets: Sequence[Target], settings: TreeSettings) -> list[Tree]:
-    values = [scale_tree_value(target, N_ROWS) for target in targets]
+    values = [SummedValue.of(target, N_ROWS) for target in targets]
     return run_searches(sum_blocks(blocks, values), [grow_tree(FEATURES, value, settings, 0.0) for value in values])
 
 
@@ -75,7 +75,7 @@ def test_each_level_is_announced_before_it_runs() -> None:
     rows = draw_examples(4, 300, FEATURES)
     blocks = blocks_of([Ranked(rows)])
     steps: list[int] = []
-    value = scale_tree_value(Target(0, 0, "auc"), len(rows))
+    value = SummedValue.of(Target(0, 0, "auc"), len(rows))
     search = grow_tree(FEATURES, value, TreeSettings(max_depth=3, min_leaf=5), 0.0)
     [tree] = run_searches(sum_blocks(blocks, [value]), [search], steps.append)
     assert steps == [1, 2, 3] == [*range(1, 1 + max(node.node_id.bit_length() - 1 for node in tree))]

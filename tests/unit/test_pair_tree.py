@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, norm
 
-from biasspark.attribution.pair_kernel import Examples, Sample, Samples, Sides, segment_pairs, sort_examples
+from biasspark.attribution.pairs import Examples, Sample, Samples, Sides, grow_and_measure, sort_examples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
 from tests.oracle.pair_trees import (
@@ -40,7 +40,7 @@ def draw_examples(rng: np.random.Generator, n_rows: int, positive: bool, feature
 
 
 def list_nodes(samples: Samples, features: Sides, settings: Pairs) -> list[SimpleNamespace]:
-    return [SimpleNamespace(**node) for node in segment_pairs(samples, features, settings)]
+    return [SimpleNamespace(**node) for node in grow_and_measure(samples, features, settings)]
 
 
 def draw_samples(seed: int, n_negatives: int, n_positives: int, features: tuple[Feature, ...] = FEATURES) -> Samples:
