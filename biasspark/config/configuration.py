@@ -84,6 +84,13 @@ def _read_models(spot: Spot) -> Any:
     return spot.complain(("this is ", type_of(spot.value), ". ", rule))
 
 
+def _read_engine(spot: Spot) -> Any:
+    """Read the name of an engine. ``binned`` was removed."""
+    if spot.value == "binned":
+        return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), ", or leave it out."))
+    return kinds.choice(*ENGINES).read(spot)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Corpus(Section):
     """The data to read: a path or a catalog table, and a choice of its rows."""
@@ -183,10 +190,15 @@ class Label(Section):
 class RankingSettings(Section):
     """How scores are ranked."""
 
-    engine: str = setting(ENGINES[0], kinds.choice(*ENGINES))
+    engine: str = setting(ENGINES[0], Kind(list_choices(ENGINES), _read_engine))
     """`blocks` sorts blocks of scores with numpy; `windows` ranks in Spark SQL alone."""
     ranges: int = setting(0, kinds.whole(0, MAX_RANGES))
     """The number of score ranges that tasks work on; 0 to choose it from the number of rows."""
+
+    @classmethod
+    def explain_unknown(cls, path: KeyPath, key: str) -> Text:
+        """Return the fix for the key of an engine that was removed."""
+        return 'Delete it: only the engine "binned" had bins.' if key == "bins" else super().explain_unknown(path, key)
 
 
 @dataclass(frozen=True, kw_only=True)
