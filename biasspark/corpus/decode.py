@@ -62,7 +62,7 @@ def _source_states(index: int, source: Source, encoding: Encoding) -> list[Colum
         return [_flag_state(encoding.number[name], encoding) for name in source.identities]
     values = F.col(encoding.value_columns[index])
     if source.kind == "terms":
-        return [_any_is(values, pattern) for _, pattern in source.patterns]
+        return [_any_is(values, pattern) for pattern in source.values]
     if source.kind == "array":
         # Null elements are ignored; they would make array_contains NULL if the value is absent.
         return [F.array_contains(F.array_compact(values), F.lit(value)) for value in source.values]

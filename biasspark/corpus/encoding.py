@@ -53,10 +53,8 @@ class Source:
     kind: SourceKind
     nullable: bool
     identities: tuple[str, ...]
-    values: dict[str, str] = field(default_factory=dict)
-    """For a category or an array, the identity by value."""
-    patterns: tuple[tuple[str, str], ...] = ()
-    """For terms, (identity, regular expression for any of its terms) pairs."""
+    values: tuple[str, ...] = ()
+    """Each identity's value, or the regular expression for any of its terms; () for flags."""
 
 
 @dataclass(frozen=True)

@@ -25,16 +25,16 @@ def build_sources(identities: Identities, values: Mapping[str, Sequence[str]]) -
         is_nullable = nullable or identities.range is not None
         sources.append(Source(COLUMNS, "flags", is_nullable, identities.columns))
     for name in identities.categorical:
-        named = {value: f"{name}={value}" for value in values[name]}
-        sources.append(Source(name, "category", nullable, tuple(named.values()), named))
+        names = tuple(f"{name}={value}" for value in values[name])
+        sources.append(Source(name, "category", nullable, names, tuple(values[name])))
     if identities.array:
-        named = {value: value for value in values[identities.array]}
-        sources.append(Source(identities.array, "array", nullable, tuple(named), named))
+        names = tuple(values[identities.array])
+        sources.append(Source(identities.array, "array", nullable, names, names))
     if identities.predicates:
         sources.append(Source(PREDICATES, "flags", nullable=False, identities=tuple(identities.predicates)))
     if identities.terms:
-        patterns = tuple((name, any_term(terms)) for name, terms in identities.terms.list.items())
-        sources.append(Source(TERMS, "terms", nullable, tuple(name for name, _ in patterns), patterns=patterns))
+        patterns = tuple(map(any_term, identities.terms.list.values()))
+        sources.append(Source(TERMS, "terms", nullable, tuple(identities.terms.list), patterns))
     return tuple(sources)
 
 

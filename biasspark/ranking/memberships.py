@@ -69,7 +69,7 @@ def find_memberships(
             parts.append(_entries(rows.unknown, number, 1))
     for index, column in values.items():
         source = encoding.sources[index]
-        look_up = _match_spellings if source.patterns else _look_up_values
+        look_up = _match_spellings if source.kind == "terms" else _look_up_values
         parts.append(look_up(column, source, encoding))
     singles = _join(parts)
     # In order, and without duplicates, such as a value that an array holds twice.
@@ -175,8 +175,8 @@ def _read_flags(words: Mapping[int, Ints], known: Ints, encoding: Encoding) -> l
 def _look_up_values(column: pa.Array, source: Source, encoding: Encoding) -> Memberships:
     """Look up the value of a category, or the values of an array, whose null elements are ignored."""
     rows, strings = _flatten(column)
-    numbers = np.array([encoding.number[name] for name in source.values.values()], np.int64)
-    index = pc.index_in(strings, value_set=pa.array(list(source.values), pa.string()))
+    numbers = np.array([encoding.number[name] for name in source.identities], np.int64)
+    index = pc.index_in(strings, value_set=pa.array(source.values, pa.string()))
     if index.null_count:
         raise corpus_changed(f"'{source.name}' has a value that was not there when the corpus was surveyed")
     return _entries(rows, numbers[index.to_numpy(zero_copy_only=False).astype(np.int64)])
@@ -190,7 +190,8 @@ def _match_spellings(column: pa.Array, source: Source, encoding: Encoding) -> Me
     rows, strings = _flatten(column)
     spellings = strings.dictionary_encode()
     patterns = [
-        (encoding.number[name], re.compile(rf"{pattern}(?!\w)", re.IGNORECASE)) for name, pattern in source.patterns
+        (encoding.number[name], re.compile(rf"{pattern}(?!\w)", re.IGNORECASE))
+        for name, pattern in zip(source.identities, source.values, strict=True)
     ]
     named = [
         [number for number, pattern in patterns if pattern.match(text)] for text in spellings.dictionary.to_pylist()

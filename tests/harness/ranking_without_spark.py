@@ -106,12 +106,11 @@ def flags(*names: str, nullable: bool = True, name: str = "columns") -> Source:
 
 
 def category(name: str, *values: str, nullable: bool = True) -> Source:
-    named = {value: f"{name}={value}" for value in values}
-    return Source(name, "category", nullable, tuple(named.values()), named)
+    return Source(name, "category", nullable, tuple(f"{name}={value}" for value in values), values)
 
 
 def array(name: str, *values: str, nullable: bool = True) -> Source:
-    return Source(name, "array", nullable, values, {value: value for value in values})
+    return Source(name, "array", nullable, values, values)
 
 
 def encoding_of(*sources: Source, models: int = 1, slices: int = 1, crossed: bool = False) -> Encoding:

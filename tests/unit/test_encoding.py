@@ -15,7 +15,7 @@ AB = Source("columns", "flags", True, ("a", "b"))
 MIXED = Encoding(
     models=("m",),
     slices=("all",),
-    sources=(AB, Source("predicates", "flags", False, ("p",)), Source("c", "category", True, ("c=x",), {"x": "c=x"})),
+    sources=(AB, Source("predicates", "flags", False, ("p",)), Source("c", "category", True, ("c=x",), ("x",))),
     crossed=True,
     min_rows=3,
 )

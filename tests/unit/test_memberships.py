@@ -31,8 +31,7 @@ States = list[list[State]]
 
 
 def spellings(terms: Mapping[str, Sequence[str]]) -> Source:
-    patterns = tuple((name, any_term(of_name)) for name, of_name in terms.items())
-    return Source("terms", "terms", True, tuple(terms), patterns=patterns)
+    return Source("terms", "terms", True, tuple(terms), tuple(map(any_term, terms.values())))
 
 
 def batch_of(
