@@ -92,26 +92,18 @@ def counts_for(models: Sequence[str], encoding: Encoding) -> Column:
     return combine(Column.__and__, [reason == 0 for reason in [field("row_reason", 0, encoding), *scores]])
 
 
-def count_positives(models: Sequence[str], encoding: Encoding) -> Column:
-    """Return the number of positive rows of EXAMPLES that count for each of the models: an aggregate."""
-    return F.count_if(counts_for(models, encoding) & (field("label", 0, encoding) == 1))
-
-
 def count_sides(encoding: Encoding) -> Column:
     """Return the usable rows in and outside of every identity except crossed pairs: an aggregate."""
     usable = _is_usable(encoding)
     _, *members = single_states(encoding)
-    sides = [(F.count_if(usable & state), F.count_if(usable & ~state)) for state in members]
-    return F.array(*(F.struct(inside.alias("inside"), outside.alias("outside")) for inside, outside in sides))
+    return F.array(*(F.array(F.count_if(usable & state), F.count_if(usable & ~state)) for state in members))
 
 
 def count_slices(encoding: Encoding, *models: str) -> Column:
     """Return the negatives and positives of every slice that count for some models, or for any: an aggregate."""
     inside = [F.lit(True), *(field("slice", number, encoding) == 1 for number in range(1, len(encoding.slices)))]
     usable = counts_for(models, encoding) if models else _is_usable(encoding)
-    is_positive = field("label", 0, encoding) == 1
-    labels = [(F.count_if(usable & each & ~is_positive), F.count_if(usable & each & is_positive)) for each in inside]
-    return F.array(*(F.struct(negative.alias("negative"), positive.alias("positive")) for negative, positive in labels))
+    return _count_by_label([usable & each for each in inside], encoding)
 
 
 def list_score_bounds(encoding: Encoding) -> Column:
@@ -120,7 +112,7 @@ def list_score_bounds(encoding: Encoding) -> Column:
         F.when(counts_for((model,), encoding), F.col(name) + F.lit(0.0))  # -0.0 becomes 0.0
         for model, name in zip(encoding.models, encoding.score_columns, strict=True)
     ]
-    return F.array(*(F.struct(F.min(score).alias("lowest"), F.max(score).alias("highest")) for score in scores))
+    return F.array(*(F.array(F.min(score), F.max(score)) for score in scores))
 
 
 def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
@@ -128,18 +120,17 @@ def count_labels(examples: DataFrame, encoding: Encoding) -> Ints:
     n_bins = encoding.n_length_bins or 0
     _, *members = single_states(encoding)
     length_bin = field("length_bin", 0, encoding) if n_bins else F.lit(0)
-    is_positive = field("label", 0, encoding) == 1
     labeled = examples.where(field("row_reason", 0, encoding) == 0).groupBy(length_bin.cast("int").alias("length_bin"))
-    counted = labeled.agg(
-        *(
-            F.array(*(F.count_if(label & state) for state in (F.lit(True), *members))).alias(name)
-            for name, label in (("n_negative", ~is_positive), ("n_positive", is_positive))
-        )
-    )
     labels = np.zeros((encoding.first_pair, n_bins + 1, 2), np.int64)
-    for row in counted.collect():
-        labels[:, row["length_bin"]] = np.stack([row["n_negative"], row["n_positive"]], axis=1)
+    for row in labeled.agg(_count_by_label([F.lit(True), *members], encoding).alias("labels")).collect():
+        labels[:, row["length_bin"]] = row["labels"]
     return labels
+
+
+def _count_by_label(conditions: Sequence[Column], encoding: Encoding) -> Column:
+    """Return the negatives and positives for which each condition is true: an aggregate."""
+    is_positive = field("label", 0, encoding) == 1
+    return F.array(*(F.array(F.count_if(each & ~is_positive), F.count_if(each & is_positive)) for each in conditions))
 
 
 def _is_usable(encoding: Encoding) -> Column:

@@ -131,7 +131,7 @@ def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
         both = (model, settings.baseline)
         shared = decode.counts_for(both, encoding)
         n_groups = F.size(F.collect_set(F.when(shared, F.col(GROUP)))) if settings.cluster else F.lit(None).cast("int")
-        n_positive = decode.count_positives(both, encoding)
+        n_positive = F.count_if(shared & (decode.field("label", 0, encoding) == 1))
         scope = (F.lit(model).alias(MODEL), F.count_if(shared).alias("n_rows"), n_groups.alias("n_groups"))
         scopes.append(F.struct(*scope, n_positive.alias("n_positive")))
     return [F.count_if(UNCLUSTERED).alias(UNCLUSTERED), F.array(*scopes).alias("scopes")]
