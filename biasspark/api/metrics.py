@@ -13,10 +13,9 @@ from biasspark.api.frame_kinds import hold, spark_rows, warn
 from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngine, Unannotated
 from biasspark.api.measured import measure_corpus
 from biasspark.api.record_batches import Frame, collect_columns
-from biasspark.corpus.survey import check_identity
 from biasspark.tables import schemas
 from biasspark.workflows.corpus_steps import balance_labels, measure, survey_for_ranking
-from biasspark.workflows.pinned_skew import skew_classes, skew_only
+from biasspark.workflows.pinned_skew import check_identity, skew_classes, skew_only
 
 Cell = Literal["subgroup_negative", "subgroup_positive", "background_negative", "background_positive"]
 
@@ -313,7 +312,7 @@ def pinned_skew(
     with keywords.name_faults():
         measures = keywords.measures()
         with spark_rows(df, measures) as corpus, survey_for_ranking(corpus, skew_only(measures)) as surveyed:
-            check_identity(surveyed.survey, measures.identities, identity)
+            check_identity(surveyed.encoding, identity)
             measurement = measure(surveyed)
             skewed = skew_classes(surveyed, measurement)
     warn(measurement.warnings)

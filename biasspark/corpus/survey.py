@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Identities, Label, Measures, divide, unknown_identity
+from biasspark.config import Label, Measures, divide
 from biasspark.corpus.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
@@ -239,21 +239,6 @@ def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -
             )
             fix = "Write the column as integers or text, or run it on Spark."
             raise InputError(Fault(("identities", "categorical"), name, rule, fix))
-
-
-def check_identity(survey: Survey, identities: Identities, identity: str) -> None:
-    """Refuse an identity that does not exist, now that the values of the corpus are known.
-
-    Raises `InputError` if the configuration names no such identity and no column has the value that would be it. The
-    message lists the identities.
-    """
-    values = [
-        value if name == identities.array else f"{name}={value}"
-        for name, values in survey.values.items()
-        for value in values
-    ]
-    if identity not in (known := (*identities.known_names, *values)):
-        raise InputError(unknown_identity(("pinned_skew", "identity"), identity, known))
 
 
 def _is_text(label: Label, schema: StructType) -> bool:

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew
+from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew, unknown_identity
 from biasspark.corpus.decode import field, single_states
-from biasspark.corpus.survey import check_identity
+from biasspark.corpus.encoding import Encoding
 from biasspark.errors import Fault, InputError
 from biasspark.metrics.pinned import pinned_skew
 from biasspark.ranking.counts import Counts
@@ -39,7 +39,7 @@ def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
     progress.stage(f"surveying {config.corpus.name}")
     surveying = survey_for_ranking(corpus, skew_only(config), config.corpus.id, config.corpus.duplicates)
     with surveying as surveyed:
-        check_identity(surveyed.survey, config.identities, skew.identity)
+        check_identity(surveyed.encoding, skew.identity)
         progress.stage(f"ranking {surveyed.size_text}")
         measurement = measure(surveyed, config.rejects)
         progress.stage(f"dropping {skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times")
@@ -79,6 +79,12 @@ def skew_only(measures: AnyMeasures) -> AnyMeasures:
         label_balance=None,
         templates=None,
     )
+
+
+def check_identity(encoding: Encoding, identity: str) -> None:
+    """Raise `InputError` if the corpus has no such identity; until it is surveyed, its values are unknown."""
+    if identity not in encoding.number:
+        raise InputError(unknown_identity(("pinned_skew", "identity"), identity, encoding.singles))
 
 
 def check_drops(counts: Counts, skew: PinnedSkew) -> None:

@@ -14,8 +14,11 @@ from biasspark.errors import InputError
 from biasspark.ranking.kernels import subsets
 from biasspark.ranking.kernels.pinned_trials import IdentityScores, sum_kept
 from biasspark.ranking.sampled_trials import list_subsets, sum_kept_rows
+from biasspark.workflows.pinned_skew import check_identity
 from tests.harness.drawn_positions import draw_positions
 from tests.harness.ranking_without_spark import (
+    array,
+    category,
     draw_rows,
     encoding_of,
     flags,
@@ -130,3 +133,12 @@ def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
     counts = rank_batches([batch.slice(1)], encoding)
     with pytest.raises(InputError):
         sum_kept_rows(frame_of([batch]), encoding, [np.empty(0)], counts, PinnedSkew(identity="asked"))
+
+
+def test_an_identity_that_does_not_exist_is_refused() -> None:
+    encoding = encoding_of(flags("male"), category("race", "Asian", "Black"), array("groups", "gay"))
+    for name in ("male", "race=Asian", "gay"):
+        check_identity(encoding, name)
+    for unknown in ("race=White", "(overall)"):
+        with pytest.raises(InputError, match="male, race=Asian, race=Black, gay"):
+            check_identity(encoding, unknown)

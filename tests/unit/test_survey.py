@@ -13,7 +13,6 @@ from biasspark.corpus.survey import (
     MAX_ROWS_A_RANGE,
     MAX_VALUES,
     Survey,
-    check_identity,
     choose_cutpoints,
     no_positive_fault,
     order_values,
@@ -64,17 +63,6 @@ def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_war
     (many,) = Survey(3_000, {name: tuple(map(str, range(101)))}, ()).warnings
     assert "101" in many
     assert Survey(3_030, {name: tuple(map(str, range(101)))}, ()).warnings == ()
-
-
-def test_an_identity_that_does_not_exist_is_refused() -> None:
-    columns = {"columns": ["male"], "categorical": ["race"], "array": "groups"}
-    measures = parse_measures({"label": {"column": "y"}, "models": ["s"], "identities": columns})
-    survey = Survey(1, {"race": ("Asian", "Black"), "groups": ("gay",)}, ())
-    for name in ("male", "race=Asian", "gay"):
-        check_identity(survey, measures.identities, name)
-    with pytest.raises(InputError) as caught:
-        check_identity(survey, measures.identities, "race=White")
-    assert all(name in str(caught.value) for name in ("male", "race=Asian", "race=Black", "gay"))
 
 
 @pytest.mark.parametrize(
