@@ -31,22 +31,29 @@ OF_PATTERNS = "*?[]{},\\"
 _MULTILINE_START = r"^[\s\[{]+$"  # a line that holds the beginning of a record of many lines
 
 
-def list_names(files: DataFrame) -> list[str]:
-    """Return the URIs of all data files, unescaped, in order."""
-    names = map(_unescape, files.inputFiles())
-    return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(("_", ".")))
+def list_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[list[str], str]:
+    """Return the URIs of all data files, unescaped, in order, and the path to read; no URIs for a table with a log.
+
+    Raises `InputError` for empty files, and for those of a table with a log that is read without it.
+    """
+    if corpus.file_format in _TABLE_FORMATS:
+        return [], str(corpus.path)
+    files, path = _open_files(spark, corpus, run_date)
+    uris = map(_unescape, files.inputFiles())
+    names = sorted(uri for uri in uris if not uri.rsplit("/", 1)[-1].startswith(("_", ".")))
+    _refuse_empty_files(files, names, corpus)
+    refuse_files_of_tables(spark, names, corpus)
+    return names, path
 
 
-def open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[DataFrame | None, str]:
-    """Return a row for each file, of any format, and the path; no rows for a format with a log of its files.
+def _open_files(spark: SparkSession, corpus: Corpus, run_date: date) -> tuple[DataFrame, str]:
+    """Return a row for each file, of any format, and the path.
 
     If the column of the run date is among the first partitions, the path is a pattern of the folders of that date, so
     the files of other days are not even listed. All files are listed if the configuration chooses files by itself or
     merges all schemas, or if no folder has the date.
     """
     path, name = str(corpus.path), corpus.run_date_column
-    if corpus.file_format in _TABLE_FORMATS:
-        return None, path
     chooses = (_FILE_OPTIONS | {"mergeschema"}) & corpus.lower_options.keys()
     if name and not chooses and not set(path + name) & set(OF_PATTERNS):
         folders = f"{{{','.join(f'{name}={day}' for day in write_date(run_date))}}}*"
@@ -76,7 +83,7 @@ def _list_if_any(spark: SparkSession, path: str) -> DataFrame | None:
         raise
 
 
-def refuse_empty_files(files: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
+def _refuse_empty_files(files: DataFrame, names: Sequence[str], corpus: Corpus) -> None:
     """Stop at empty files, which Spark silently skips: a failed copy would look like a small run."""
     if all(name.startswith("file:/") for name in names) and sees_files(files.sparkSession):
         paths = {name: Path(plain_path(name)) for name in names}
@@ -125,12 +132,12 @@ def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) 
     """Stop at files below the path that Spark silently skips, in folders that are not partitions."""
     if corpus.file_format in _FILE_FORMATS and not _FILE_OPTIONS & corpus.lower_options.keys():
         read = set(map(_unescape, rows.inputFiles()))
-        refuse_skipped(list_skipped_files(names, read, rows.columns), corpus)
+        refuse_skipped(names, read, rows.columns, corpus)
 
 
-def refuse_skipped(skipped: Sequence[str], corpus: Corpus) -> None:
-    """Stop at files that would not be read."""
-    if skipped:
+def refuse_skipped(names: Sequence[str], read: Collection[str], columns: Collection[str], corpus: Corpus) -> None:
+    """Stop at files that would not be read: see `list_skipped_files`."""
+    if skipped := list_skipped_files(names, read, columns):
         rule = (
             f"{corpus.location}: {format_count(len(skipped), 'file')} below it would not be read, since Spark reads "
             "either the files of a folder or those of its partitions, `column=value`. "

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -34,14 +35,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from biasspark.arrow_types import UNSIGNED, replace_types, simple_type
 from biasspark.config import Corpus, Measures
 from biasspark.corpus.csv_rows import refuse_unknown_header
-from biasspark.corpus.input_files import (
-    OF_PATTERNS,
-    list_skipped_files,
-    refuse_empty,
-    refuse_files_of_tables,
-    refuse_skipped,
-    write_date,
-)
+from biasspark.corpus.input_files import OF_PATTERNS, refuse_empty, refuse_files_of_tables, refuse_skipped, write_date
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.delta_rs import is_installed, list_features
@@ -88,7 +82,7 @@ def read_local_files(
     refuse_files_of_tables(spark, names, corpus)
     folder = _Folder(root, files, _list_partitions(files, root, corpus.location), len(files) == len(listed))
     read = [_uri(file) for file in files if len(_partitions_of(file, root)) == len(file.relative_to(root).parts[:-1])]
-    refuse_skipped(list_skipped_files(names, read, folder.partitions), corpus)
+    refuse_skipped(names, read, folder.partitions, corpus)
     if corpus.file_format == "csv":
         return _with_nulls(_read_csv_folder(spark, corpus, folder, measures), folder)
     return _with_nulls(_read_parquet_folder(spark, corpus, folder), folder)
@@ -141,12 +135,7 @@ def _read_parquet_folder(
     """Return the rows of Parquet files; a log may declare the columns, and files may lack some of them."""
     where, root, files = corpus.location, folder.root, folder.files
     with ThreadPoolExecutor() as pool:
-        read = list(pool.map(_read_schema, files))
-    written: list[pa.Schema] = []
-    for file, each in zip(files, read, strict=True):
-        if each is None:
-            raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}."))
-        written.append(each)
+        written = list(pool.map(partial(_read_schema, where=where), files))
     if corpus.schema:
         schema = spark.createDataFrame([], corpus.schema).schema
         _refuse_repeated(schema.names, where)
@@ -298,15 +287,15 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
     return deepest
 
 
-def _read_schema(file: Path) -> pa.Schema | None:
-    """Return the Arrow schema of a file; None if it is not Parquet."""
+def _read_schema(file: Path, where: str) -> pa.Schema:
+    """Return the Arrow schema of a Parquet file."""
     try:
         footer = pq.read_metadata(file)
         schema = pq.read_schema(file)
         arrow = (footer.metadata or {}).get(b"ARROW:schema")
         stored = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        return None
+        raise InputError(condition_fault(where, "CANNOT_READ_FILE_FOOTER", f"File: {_original(file)}.")) from None
     of_arrow = {field.name: field for field in stored}
     leaves = map(footer.schema.column, range(footer.num_columns))
     of_old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}

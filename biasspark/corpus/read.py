@@ -17,15 +17,7 @@ from biasspark.config import FILTER, Corpus, Measures
 from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault
 from biasspark.corpus.csv_rows import mark_malformed, refuse_unknown_header, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
-from biasspark.corpus.input_files import (
-    CORRUPT,
-    list_names,
-    open_files,
-    refuse_empty_files,
-    refuse_files_of_tables,
-    refuse_records_of_many_lines,
-    refuse_skipped_files,
-)
+from biasspark.corpus.input_files import CORRUPT, list_files, refuse_records_of_many_lines, refuse_skipped_files
 from biasspark.corpus.local_files import read_local_files
 from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError
@@ -130,11 +122,7 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measure
     if corpus.table is not None:
         return spark.table(corpus.table)
     assert corpus.path is not None
-    files, path = open_files(spark, corpus, run_date)
-    names = [] if files is None else list_names(files)
-    if files is not None:
-        refuse_empty_files(files, names, corpus)
-    refuse_files_of_tables(spark, names, corpus)
+    names, path = list_files(spark, corpus, run_date)
     reader = _reader(spark, corpus)
     if path != corpus.path:
         reader = reader.option("basePath", corpus.path)
@@ -156,14 +144,12 @@ def _load(spark: SparkSession, corpus: Corpus, run_date: date, measures: Measure
 
 
 def _reader(spark: SparkSession, corpus: Corpus) -> DataFrameReader:
-    reader = spark.read.format(corpus.format)
     given, options = corpus.lower_options, corpus.options
     if corpus.file_format == "csv":
         quote = {"escape": given["quote"]} if len(given.get("quote", "")) == 1 else {}
         defaults = _CSV_DEFAULTS | quote
         options = {name: defaults[name] for name in defaults if name.lower() not in given} | options
-    for name, value in options.items():  # as they are written: options of Hadoop are case-sensitive
-        reader = reader.option(name, value)
+    reader = spark.read.format(corpus.format).options(**options)  # as written: options of Hadoop are case-sensitive
     return reader.schema(corpus.schema) if corpus.schema else reader
 
 

@@ -20,7 +20,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Corpus
 from biasspark.corpus.check import check_schema
 from biasspark.corpus.encode import build_encoding, encode_examples
-from biasspark.corpus.input_files import open_files
+from biasspark.corpus.input_files import list_files
 from biasspark.corpus.read import list_row_dates, read_corpus
 from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
@@ -130,7 +130,7 @@ def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path
 
 def test_a_table_with_a_log_lists_its_files_itself(spark: SparkSession, tmp_path: Path) -> None:
     """Some of those in its folder are removed ones."""
-    assert open_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE)[0] is None
+    assert list_files(spark, corpus_of(path=str(tmp_path), format="DELTA"), RUN_DATE) == ([], str(tmp_path))
 
 
 def test_a_temporary_view_and_a_table(spark: SparkSession, formats: Path) -> None:
