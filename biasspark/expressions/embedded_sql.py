@@ -36,42 +36,39 @@ _TOKEN = re.compile(
     |(?P<sign><=>|<>|!=|<=|>=|==|\|\||->|::|=>|<<|>>>?|.)""",
     re.DOTALL | re.VERBOSE | re.IGNORECASE,
 )
-_KEYWORDS = {
-    "and", "as", "between", "both", "by", "case", "cast", "collate", "date", "day", "distinct", "div", "else",
-    "end", "escape", "exists", "extract", "false", "for", "from", "hour", "ilike", "in", "interval", "is", "leading",
-    "like", "minute", "month", "not", "null", "or", "overlay", "regexp", "rlike", "second", "then",
-    "timestamp", "to", "trailing", "true", "try_cast", "when", "year",
+_WITHIN_VALUES = {
+    "case", "cast", "date", "div", "end", "extract", "false", "interval", "null", "timestamp", "true", "try_cast"
 }  # fmt: skip
-_EQUAL_FUNCTIONS = {
-    "abs", "add_months", "aggregate", "array", "array_compact", "array_contains", "array_distinct",
-    "array_intersect", "array_join", "array_max", "array_min", "array_position", "array_remove", "array_size",
-    "array_sort", "array_union", "arrays_overlap", "ascii", "base64", "bigint", "btrim", "cardinality",
-    "char_length", "character_length", "coalesce", "concat", "concat_ws", "contains", "crc32", "current_date",
-    "current_timestamp", "date", "date_add", "date_diff", "date_format", "date_sub", "datediff", "day", "dayofmonth",
-    "dayofweek", "dayofyear", "double", "element_at", "endswith", "equal_null", "exists", "extract", "filter",
-    "flatten", "float", "forall", "get", "greatest", "hash", "hex", "hour", "if", "ifnull", "instr", "int", "isnan",
-    "isnotnull", "isnull", "last_day", "lcase", "least", "left", "len", "length", "levenshtein", "locate", "lower",
-    "lpad", "ltrim", "make_date", "md5", "minute", "mod", "month", "nanvl", "next_day", "now", "nullif", "nvl",
-    "nvl2", "octet_length", "pmod", "position", "quarter", "regexp", "regexp_count", "regexp_extract", "regexp_like",
-    "regexp_replace", "repeat", "replace", "reverse", "right", "rlike", "round", "rpad", "rtrim", "second", "sha2",
-    "sign", "signum", "size", "slice", "sort_array", "soundex", "split", "split_part", "startswith", "string",
-    "substr", "substring", "substring_index", "to_date", "transform", "translate", "trim", "try_element_at", "try_mod",
-    "ucase", "upper", "weekofyear", "xxhash64", "year",
+_BETWEEN_VALUES = {
+    "and", "as", "between", "both", "by", "collate", "day", "distinct", "else", "escape", "exists", "for", "from",
+    "hour", "ilike", "in", "is", "leading", "like", "minute", "month", "not", "or", "overlay", "regexp", "rlike",
+    "second", "then", "to", "trailing", "when", "year",
 }  # fmt: skip
+_KEYWORDS = _WITHIN_VALUES | _BETWEEN_VALUES
+"""Keywords that are part of a value, and those that separate values, as comparisons do."""
 _INTEGER_FUNCTIONS = {
     "array_position", "array_size", "ascii", "cardinality", "char_length", "character_length", "crc32", "date_diff",
     "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "hour", "instr", "len", "length", "levenshtein",
     "locate", "minute", "month", "octet_length", "position", "quarter", "regexp_count", "second", "size",
-    "unix_date", "weekofyear", "year",
+    "weekofyear", "year",
 }  # fmt: skip
 _HASHES = {"hash", "xxhash64"}
-_WITH_PATTERN = {
-    "regexp", "regexp_count", "regexp_extract", "regexp_like", "regexp_replace", "rlike", "split"
+_WITH_PATTERN = {"regexp", "regexp_count", "regexp_extract", "regexp_like", "regexp_replace", "rlike", "split"}
+_CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
+"""Functions that return one of their arguments, and the number of arguments before these."""
+_EQUAL_FUNCTIONS = _INTEGER_FUNCTIONS | _HASHES | _WITH_PATTERN | _CHOICES.keys() | {
+    "abs", "add_months", "aggregate", "array", "array_compact", "array_contains", "array_distinct",
+    "array_intersect", "array_join", "array_max", "array_min", "array_remove", "array_sort", "array_union",
+    "arrays_overlap", "base64", "bigint", "btrim", "concat", "concat_ws", "contains", "current_date",
+    "current_timestamp", "date", "date_add", "date_format", "date_sub", "double", "element_at", "endswith",
+    "equal_null", "exists", "extract", "filter", "flatten", "float", "forall", "get", "hex", "int", "isnan",
+    "isnotnull", "isnull", "last_day", "lcase", "left", "lower", "lpad", "ltrim", "make_date", "md5", "mod",
+    "nanvl", "next_day", "now", "pmod", "repeat", "replace", "reverse", "right", "round", "rpad", "rtrim", "sha2",
+    "sign", "signum", "slice", "sort_array", "soundex", "split_part", "startswith", "string", "substr", "substring",
+    "substring_index", "to_date", "transform", "translate", "trim", "try_element_at", "try_mod", "ucase", "upper",
 }  # fmt: skip
 _WRITES_TEXT = {"array_join", "concat", "concat_ws", "string"}
 _WHOLE_DATE_FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|[-/.:_ ])*")
-_CHOICES = {"coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "least": 0, "nullif": 0, "nvl": 0, "nvl2": 1}
-"""Functions that return one of their arguments, and the number of arguments before these."""
 _FRACTION = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)\s*")
 _FINITE = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d|\.\d|nan|inf)", re.IGNORECASE)
@@ -80,11 +77,7 @@ _LONG_NUMBER = re.compile(r"(?=(?:\.?\d){39})[\d.]+(?:BD)?", re.IGNORECASE)
 _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
 _FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
-_CASTS = {"string", "double", "float", "int", "integer", "bigint", "long", "boolean", "smallint", "tinyint", "date"}
-_WITHIN_VALUES = {
-    "case", "cast", "date", "div", "end", "extract", "false", "interval", "null", "timestamp", "true", "try_cast"
-}  # fmt: skip
-"""Keywords within a value; other keywords and comparisons separate values."""
+_CASTS = _FLOATS | _INTEGERS | {"string", "boolean", "date"}
 _COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
 _UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
@@ -344,7 +337,7 @@ class _Expression:
     def _is_between_values(self, n: int) -> bool:
         token = self.tokens[n]
         if token.kind == "name":
-            return token.value in _KEYWORDS - _WITHIN_VALUES and not (token.is_function or token.is_column)
+            return token.value in _BETWEEN_VALUES and not (token.is_function or token.is_column)
         return token.kind == "sign" and token.text in _COMPARISONS
 
     def _join(self, value: Mapping[int, str], stop: int) -> str:
