@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.text import closest_match, show_value
@@ -72,14 +72,12 @@ class ColumnNames:
 
     def __init__(self, names: Sequence[str], fix: str = NAME_ANOTHER) -> None:
         self.names, self.fix = names, fix
-        self._is_described = False
+        self._are_listed = False
 
-    def describe(self) -> str:
-        """List the columns; return an empty text after the first time."""
-        if self._is_described:
-            return ""
-        self._is_described = True
-        return f"It has: {', '.join(self.names)}."
+    def list_after(self, rule: str) -> str:
+        """Return a rule, the first time followed by all columns."""
+        listed, self._are_listed = self._are_listed, True
+        return rule if listed else f"{rule} It has: {', '.join(self.names)}."
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
@@ -87,8 +85,7 @@ class ColumnNames:
         hint = f"Did you mean '{close}'?" if close else fix or self.fix
         if column != name and column in self.names:
             hint = f"A field of '{column}' is no column. Make it one, in a view or a copy."
-        columns = self.describe()
-        return Fault(path, value, (f"{problem} ", columns) if columns else problem, hint)
+        return Fault(path, value, self.list_after(problem), hint)
 
     def closest(self, name: str) -> str | None:
         """Return the column whose name is closest, ignoring case."""
@@ -237,7 +234,6 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved else None
     unquoted = [name for name in columns.names if "." in name and name in str(fault.value)]
-    described = columns.describe()
-    rule: Text = (f"{fault.rule} {expected.rule} ", described) if described else f"{fault.rule} {expected.rule}"
+    rule = columns.list_after(f"{fault.rule} {expected.rule}")
     advice = f"Did you mean '{close}'?" if close else "Correct it."
     return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)
