@@ -17,12 +17,7 @@ from biasspark.columns import ALL_ROWS
 from biasspark.config import Identities, LabelBalance, Measures, too_many_pairs
 from biasspark.corpus.eligibility import known_score, label_of, row_reason, score_reason
 from biasspark.corpus.encoding import PREDICATES, Encoding, Field, Source
-from biasspark.corpus.identity_sources import (
-    annotation_out_of_range,
-    build_sources,
-    flag_column,
-    value_column,
-)
+from biasspark.corpus.identity_sources import annotation_out_of_range, build_sources, flag_column, value_column
 from biasspark.corpus.survey import Survey
 from biasspark.corpus.values import cast_like, column, combine, first_true, is_unreadable, number, outside
 from biasspark.errors import ABSENT, Fault, InputError
