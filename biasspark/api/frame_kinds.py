@@ -30,8 +30,7 @@ from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
 from biasspark.interrupts import guard_interrupts, interrupted_by
-from biasspark.session import build_session, describe, is_connect, is_embedded, is_session_there
-from biasspark.session.engines import find_session
+from biasspark.session import build_session, describe, find_session, is_connect, is_embedded
 from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 from biasspark.text import list_choices, show_value
@@ -51,7 +50,7 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
             return
         path = path_of(df, "df") if isinstance(df, str | Path) else ""
         rows = None if path else read_rows(df)
-        spark = find_session() if is_session_there() else build_session("biasspark")
+        spark = find_session() or build_session("biasspark")
         if is_embedded(spark):
             after.callback(guard_interrupts)  # until the next call
         if rows is None:

@@ -11,9 +11,9 @@ from biasspark.session.engines import (
     engine_of,
     engine_version,
     expression,
+    find_session,
     is_connect,
     is_embedded,
-    is_session_there,
     refuse_too_many,
     sees_files,
 )

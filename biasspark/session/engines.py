@@ -70,21 +70,16 @@ def is_spark_installed() -> bool:
     return find_spec("py4j") is not None
 
 
-def is_session_there() -> bool:
-    """Return whether a session, or the context of one, exists in any thread."""
+def find_session() -> SparkSession | None:
+    """Return the existing session of any thread, or one of the existing context; None if there is neither."""
     if active_context() is not None:
-        return True
-    try:
+        return SparkSession.builder.getOrCreate()
+    with suppress(PySparkRuntimeError):  # there is none
         spark = SparkSession.active()
         # A classic session without a context was stopped, and the builder creates another.
-        return is_connect(spark) and not _is_of_dead_server(spark)
-    except PySparkRuntimeError:
-        return False
-
-
-def find_session() -> SparkSession:
-    """Return the existing session of any thread."""
-    return SparkSession.active() if active_context() is None else SparkSession.builder.getOrCreate()
+        if is_connect(spark) and not _is_of_dead_server(spark):
+            return spark
+    return None
 
 
 def active_context() -> Any:
@@ -172,10 +167,7 @@ def embedded_session(settings: dict[str, str]) -> SparkSession:
             with suppress(PySparkRuntimeError):  # no session
                 SparkSession.active().stop()  # or the builder returns the one of the server that is gone
             endpoint = _start_server()
-    builder = SparkSession.builder.remote(f"sc://{endpoint}")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
+    spark: SparkSession = SparkSession.builder.remote(f"sc://{endpoint}").config(map={**settings}).getOrCreate()
     # The client would ask a server that is gone again for ten minutes. One in this process does not come back.
     cast("Any", spark).client.set_retry_policies([])
     return spark

@@ -51,11 +51,9 @@ def local_folder(path: str) -> Path | None:
 
 def shared_folder(spark: SparkSession, path: str) -> Path | None:
     """Return a path as a local folder if the session sees the same files, else None: a server may be elsewhere."""
-    if is_embedded(spark):
-        return local_folder(path)
-    if is_connect(spark) or find_files(spark, path)[0].getUri().getScheme() != "file":
+    if not is_connect(spark) and find_files(spark, path)[0].getUri().getScheme() != "file":
         return None
-    return local_folder(path)
+    return local_folder(path) if sees_files(spark) else None
 
 
 def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:

@@ -202,18 +202,18 @@ def build_session(
     engine can be started, the existing session has another engine, or a lake runtime is for another Spark.
     """
     request, settings = request or current_request(), {**_SETTINGS, **(settings or {})}
-    is_new = not engines.is_session_there()
-    if is_new and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
+    existing = engines.find_session()
+    if existing is None and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
         silence_query_context()
         with start_faults():
             return engines.embedded_session(settings)
-    spark = _start_spark(app_name, settings, request) if is_new else _current_session(settings, request)
+    spark = _reconfigure(existing, settings, request) if existing else _start_spark(app_name, settings, request)
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
-        if is_new:
+        if existing is None:
             stop(spark)
         raise ConfigError(fault)
-    if is_new and not engines.is_connect(spark):
+    if existing is None and not engines.is_connect(spark):
         context: Any = spark.sparkContext
         context.setLogLevel(spark.conf.get("spark.log.level", "ERROR") or "ERROR")
         log4j = context._jvm.org.apache.logging.log4j
@@ -259,15 +259,14 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     silence_query_context()
     if not remote:
         settings = {**settings, "spark.ui.showConsoleProgress": "false"}  # jobs show their own progress
-    session_settings = {key: value for key, value in settings.items() if not key.startswith("spark.")}
-    for key in settings.keys() - session_settings:  # the others are refused when Spark starts, with a warning
-        builder = builder.config(key, settings[key])
+    builder = builder.config(map={key: value for key, value in settings.items() if key.startswith("spark.")})
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
     with start_faults():
         spark: SparkSession = builder.getOrCreate()
-    for key, value in session_settings.items():
-        spark.conf.set(key, value)
+    for key, value in settings.items():
+        if not key.startswith("spark."):  # when Spark starts, it refuses these with a warning
+            spark.conf.set(key, value)
     return spark
 
 
@@ -288,9 +287,8 @@ def _refuse_silent_server(remote: str) -> None:
         channel.close()
 
 
-def _current_session(settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
+def _reconfigure(spark: SparkSession, settings: Mapping[str, str], request: SessionRequest) -> SparkSession:
     """Return the existing session, reconfigured. Raises `ConfigError` if another engine is requested."""
-    spark = engines.find_session()
     engine = engines.engine_of(spark)
     if request.engine not in (None, engine):
         raise ConfigError(
@@ -310,8 +308,8 @@ def job_session(app_name: str, settings: Mapping[str, str] | None = None) -> Ite
 
     A new session leaves Ctrl-C to the job: PySpark's handler calls Java, and fails if the interrupted code does, too.
     """
-    if engines.is_session_there():
-        with borrow(engines.find_session(), (*_SETTINGS, *(settings or ()))):
+    if existing := engines.find_session():
+        with borrow(existing, (*_SETTINGS, *(settings or ()))):
             yield build_session(app_name, settings)
         return
     silence_py4j()

@@ -21,7 +21,7 @@ from biasspark.corpus.read import IDS_PASS, list_row_dates, read_corpus
 from biasspark.corpus.survey import SURVEY_PASS
 from biasspark.errors import GATE_FAILED, ConfigError, Fault, NoRows
 from biasspark.interrupts import raise_earlier_interrupt
-from biasspark.session import engine_of, engine_version, follow_tasks, is_session_there, starting_workers
+from biasspark.session import engine_of, engine_version, find_session, follow_tasks, starting_workers
 from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import Run, RunRecord, new_run
@@ -216,7 +216,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
         cli.write_stderr(f"warning: {show_visibly(warning)}\n")
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
-    starts_workers = not (plan or is_session_there()) and config.models and config.ranking.engine == "blocks"
+    starts_workers = not (plan or find_session()) and config.models and config.ranking.engine == "blocks"
     with open_tables(job.name, config, progress) as (spark, store), ExitStack() as stack:
         if starts_workers:
             stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))

@@ -71,31 +71,35 @@ class ConnectSession:
     """A session whose module has connect in its name."""
 
 
+BUILT, CONNECTED = object(), ConnectSession()
+
+
 @pytest.mark.parametrize(
-    ("context", "found", "is_there"),
+    ("context", "active", "wanted"),
     [
-        (None, None, False),
+        (None, None, None),
         # A context is enough: the builder creates a session of it, and stopping the session stops the context.
-        (object(), None, True),
-        (object(), object(), True),
+        (object(), None, BUILT),
+        (object(), object(), BUILT),
         # PySpark keeps a session whose context was stopped; the builder creates a new one.
-        (None, object(), False),
-        (None, ConnectSession(), True),
+        (None, object(), None),
+        (None, CONNECTED, CONNECTED),
     ],
 )
-def test_a_session_is_there_whichever_thread_asks(
-    monkeypatch: pytest.MonkeyPatch, context: object, found: object, is_there: bool
+def test_a_session_is_found_whichever_thread_asks(
+    monkeypatch: pytest.MonkeyPatch, context: object, active: object, wanted: object
 ) -> None:
-    def find_session() -> object:
-        if found is None:
+    def active_session() -> object:
+        if active is None:
             raise PySparkRuntimeError("none")
-        return found
+        return active
 
     monkeypatch.setattr(ConnectSession, "__module__", "pyspark.sql.connect.session")
     monkeypatch.setattr(SparkContext, "_active_spark_context", context)
-    monkeypatch.setattr(SparkSession, "active", find_session)
+    monkeypatch.setattr(SparkSession, "active", active_session)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda _: BUILT)
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(session.is_session_there).result() == is_there
+        assert pool.submit(session.find_session).result() is wanted
 
 
 def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +136,7 @@ def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.Mon
             context._accumulatorServer.shutdown()
 
     session_of_job = SimpleNamespace(sparkContext=context, stop=stop)
-    monkeypatch.setattr(engines, "is_session_there", lambda: False)
+    monkeypatch.setattr(engines, "find_session", lambda: None)
     monkeypatch.setattr(JOB_SESSION, "build_session", lambda *_: session_of_job)
     with session.job_session("a job"):
         pass
@@ -210,7 +214,7 @@ def test_a_session_of_another_engine_is_left_as_it_is(monkeypatch: pytest.Monkey
     monkeypatch.setattr(engines, "find_session", lambda: spark)
     monkeypatch.setattr(engines, "engine_of", lambda _: "spark")
     with pytest.raises(ConfigError, match="engine = embedded"):
-        JOB_SESSION._current_session({"spark.sql.ansi.enabled": "true"}, SessionRequest(engine="embedded"))
+        JOB_SESSION.build_session("a job", {"spark.sql.ansi.enabled": "true"}, SessionRequest(engine="embedded"))
     assert settings == {}
 
 
