@@ -126,9 +126,9 @@ def list_missing(rule: Rule, present: Collection[Key]) -> list[Key]:
 class Measured:
     """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    The interval of an AUC follows from `variance`, `n_low`, `n_high` and `by_logit`; that of a rate or its gap from
-    `decisions`: counted rows and all rows in the subgroup and, for a gap, in the background. `run_id` is that of an
-    earlier run.
+    The interval follows from the `evidence`, () without one: of an AUC its value, its variance, the rows of both cells,
+    and 1 if it is by ``logit_delong``; of a rate or its gap counted rows and all rows in the subgroup and, for a gap,
+    in the background. `run_id` is that of an earlier run.
     """
 
     key: MetricKey
@@ -137,11 +137,7 @@ class Measured:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    variance: float | None = None
-    n_low: int | None = None
-    n_high: int | None = None
-    by_logit: bool = False
-    decisions: tuple[float, ...] = ()
+    evidence: tuple[float, ...] = ()
     run_id: str | None = None
 
 
@@ -181,20 +177,13 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
+    nothing = (np.nan,) * (5 if rule.threshold is None else 4 if rule.is_gap else 2)
+    evidence = [(row.evidence if row else ()) or nothing for row in measured]
+    columns = np.array(evidence, float).reshape(-1, len(nothing)).T
     if rule.threshold is None:
-        return _aucs(measured)
-    nothing = (np.nan,) * (4 if rule.is_gap else 2)
-    decisions = [(row.decisions if row else ()) or nothing for row in measured]
-    counts = np.array(decisions, float).reshape(-1, len(nothing)).T
-    return RateGaps(Rates(*counts[:2]), Rates(*counts[2:])) if rule.is_gap else Rates(*counts)
-
-
-def _aucs(measured: Sequence[Measured | None]) -> Aucs:
-    def column(name: str) -> Floats:
-        return np.array([None if row is None else getattr(row, name) for row in measured], np.float64)
-
-    by_logit = np.array([row is not None and row.by_logit for row in measured], bool)
-    return Aucs(column("value"), column("variance"), column("n_low"), column("n_high"), by_logit)
+        auc, variance, n_low, n_high, by_logit = columns
+        return Aucs(auc, variance, n_low, n_high, by_logit == 1)
+    return RateGaps(Rates(*columns[:2]), Rates(*columns[2:])) if rule.is_gap else Rates(*columns)
 
 
 def _describe(
@@ -216,8 +205,10 @@ def _describe(
     if not rule.is_change:
         return alert
     if row.paired is not None:
-        # A size cannot rise by more than itself: if both signs are possible, the size alone is evidence of compliance.
-        p_size = float(compare_with_bound(_aucs([now]), "max_abs", rule.bound)[1][0]) if rule.is_size_change else None
+        p_size = None
+        if rule.is_size_change:
+            # It cannot rise by more than itself: if both signs are possible, the size alone is evidence of compliance.
+            p_size = float(compare_with_bound(_estimates(rule, [now]), "max_abs", rule.bound)[1][0])
         change = paired_change(evaluation, row.paired, p_size)
         if change["p_violation"] is not None:
             return replace(alert, paired=True, **change)
@@ -318,7 +309,7 @@ def choose_latest(rows: Iterable[Measured]) -> dict[MetricKey, Measured]:
     """Return the first row of each metric that has an interval; rows are ordered from the latest run."""
     latest: dict[MetricKey, Measured] = {}
     for row in rows:
-        if row.value is not None and (row.decisions or row.variance is not None):
+        if row.value is not None and row.evidence:
             latest.setdefault(row.key, row)
     return latest
 
@@ -340,23 +331,9 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
-    interval = intervals.auc_interval(auc, variance, n_low, n_high, level)
-    return [
-        Measured(
-            key=_key(row),
-            crossed=row["crossed"],
-            reason=row["reason"],
-            value=row["auc"],
-            low=_known(low),
-            high=_known(high),
-            variance=row["auc_variance"],
-            n_low=row["n_low"],
-            n_high=row["n_high"],
-            by_logit=method == intervals.LOGIT_DELONG,
-            run_id=row.get("run_id"),
-        )
-        for row, low, high, method in zip(rows, *interval, strict=True)
-    ]
+    low, high, method = intervals.auc_interval(auc, variance, n_low, n_high, level)
+    evidence = zip(auc, variance, n_low, n_high, method == intervals.LOGIT_DELONG, strict=True)
+    return _list_measured(rows, map(_key, rows), "auc", (low, high), evidence)
 
 
 def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
@@ -372,20 +349,31 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
             intervals.newcombe_difference(subgroup, background, z) if is_gap else intervals.wilson_interval(subgroup, z)
         )
         counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
-        measured += [
-            Measured(
-                key=(row["model"], row["slice"], row["identity"], metric, row["threshold"]),
-                crossed=row["crossed"],
-                reason=row["reason"] or "no rows to compute it from",
-                value=row[metric],
-                low=_known(low),
-                high=_known(high),
-                decisions=() if np.isnan(decisions).any() else tuple(map(float, decisions)),
-                run_id=row.get("run_id"),
-            )
-            for row, low, high, decisions in zip(rows, *ends, counts, strict=True)
-        ]
+        keys = [(row["model"], row["slice"], row["identity"], metric, row["threshold"]) for row in rows]
+        measured += _list_measured(rows, keys, metric, ends, counts)
     return measured
+
+
+def _list_measured(
+    rows: Sequence[Mapping[str, Any]],
+    keys: Iterable[MetricKey],
+    column: str,
+    ends: tuple[Floats, Floats],
+    evidence: Iterable[tuple[float, ...]],
+) -> list[Measured]:
+    return [
+        Measured(
+            key=key,
+            crossed=row["crossed"],
+            reason=row["reason"] or "no rows to compute it from",
+            value=row[column],
+            low=_known(low),
+            high=_known(high),
+            evidence=() if np.isnan(numbers).any() else tuple(map(float, numbers)),
+            run_id=row.get("run_id"),
+        )
+        for row, key, low, high, numbers in zip(rows, keys, *ends, evidence, strict=True)
+    ]
 
 
 def _of_rules(rules: Sequence[Rule]) -> pc.Expression:

@@ -26,16 +26,8 @@ def rule_of(**changes: Any) -> Rule:
 
 def auc_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Measured:
     low, high = logit_interval(auc, variance)
-    return Measured(
-        key=("m", "all", "", "", None),
-        value=auc,
-        variance=variance,
-        n_low=n,
-        n_high=n,
-        low=low,
-        high=high,
-        by_logit=True,
-    )
+    evidence = (auc, variance, n, n, 1)
+    return Measured(key=("m", "all", "", "", None), value=auc, low=low, high=high, evidence=evidence)
 
 
 def row_of(identity: str, now: Measured | float | None, before: Measured | float | None = None) -> EvaluatedRow:
@@ -198,7 +190,7 @@ def test_of_gaps_near_0_the_size_alone_shows_that_the_bound_is_kept() -> None:
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:
-    single = Measured(key=("m", "all", "b", "bpsn_auc", None), value=0.75, n_low=1, n_high=4)
+    single = Measured(key=("m", "all", "b", "bpsn_auc", None), value=0.75)
     alerts = evaluate(rule_of(min=0.8), without_value("a", "withheld"), row_of("b", single))
     alerts |= evaluate(rule_of(max_drop=0.1), row_of("c", 0.5))
     assert {(alert.outcome, alert.p_violation) for alert in alerts.values()} == {(NO_EVIDENCE, None)}
