@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product, repeat
+from itertools import groupby, product
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -88,16 +88,6 @@ class Alert:
         return f"{metric}{'' if threshold is None else f' at {threshold:g}'} of {which}"
 
 
-@dataclass(frozen=True)
-class RuleEvaluation:
-    """A rule, and the settings of all rules of a run: the gate, the level of intervals, the models without an AUC."""
-
-    rule: Rule
-    gate: Gate
-    level: float
-    missing_models: Collection[str]
-
-
 def applies_to(rule: Rule, key: MetricKey, crossed: bool) -> bool:
     """Return whether a rule applies to a metric of a model, slice and identity."""
     model, slice_name, identity, metric, threshold = key
@@ -154,17 +144,21 @@ class EvaluatedRow(NamedTuple):
     paired: PairedMetric | None = None
 
 
-def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> list[Alert]:
+def evaluate_rule(
+    rule: Rule, rows: Sequence[EvaluatedRow], gate: Gate, level: float, missing_models: Collection[str]
+) -> list[Alert]:
     """Return the alerts of a rule: one for each row that it selects, and one for each key that the run lacks.
+
+    `level` is that of the intervals, and `missing_models` have no AUC.
 
     A rule on the worst identity has one more for each (model, slice), of ``(overall)``. It fails if any identity fails,
     and passes if all pass. No identity is chosen by its value, so there is no selection bias.
     """
-    rule = evaluation.rule
     missing = [Alert(rule, *key) for key in list_missing(rule, {row.key for row in rows})]
     alerts = [replace(alert, message=f"{alert.metric_text}: the run has no such row.") for alert in missing]
     if rule.baseline is not None:
-        return decide(evaluation, [*alerts, *(_compare_models(evaluation, row) for row in rows)])
+        alerts += [_compare_models(rule, row, level) for row in rows]
+        return decide(rule, alerts, gate, missing_models)
     now = _estimates(rule, [row.now for row in rows])
     if rule.is_change:
         before = _estimates(rule, [row.before for row in rows])
@@ -172,8 +166,11 @@ def evaluate_rule(evaluation: RuleEvaluation, rows: Sequence[EvaluatedRow]) -> l
     else:
         offset = 0.5 if rule.is_gap and rule.kind != "max_abs" else 0.0
         p_values = compare_with_bound(now, rule.kind, rule.bound + offset)
-    violation, compliance = (map(_known, values) for values in p_values)
-    return decide(evaluation, [*alerts, *map(_describe, repeat(evaluation), rows, violation, compliance)])
+    alerts += [
+        _describe(rule, row, level, _known(violation), _known(compliance))
+        for row, violation, compliance in zip(rows, *p_values, strict=True)
+    ]
+    return decide(rule, alerts, gate, missing_models)
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
@@ -186,14 +183,12 @@ def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
     return RateGaps(Rates(*columns[:2]), Rates(*columns[2:])) if rule.is_gap else Rates(*columns)
 
 
-def _describe(
-    evaluation: RuleEvaluation, row: EvaluatedRow, violation: float | None, compliance: float | None
-) -> Alert:
+def _describe(rule: Rule, row: EvaluatedRow, level: float, violation: float | None, compliance: float | None) -> Alert:
     """Return the alert with its evidence, or with the reason why there is none.
 
     The p-values of a change treat both runs as independent, unless enough groups of ids pair them.
     """
-    rule, now, before = evaluation.rule, row.now, row.before
+    now, before = row.now, row.before
     assert now is not None  # only rules with a baseline model have rows without
     low, value, high = _ends(rule, now)
     alert = Alert(rule, *row.key, value, low, high, p_violation=violation, p_compliance=compliance)
@@ -209,7 +204,7 @@ def _describe(
         if rule.is_size_change:
             # It cannot rise by more than itself: if both signs are possible, the size alone is evidence of compliance.
             p_size = float(compare_with_bound(_estimates(rule, [now]), "max_abs", rule.bound)[1][0])
-        change = paired_change(evaluation, row.paired, p_size)
+        change = paired_change(rule, row.paired, level, p_size)
         if change["p_violation"] is not None:
             return replace(alert, paired=True, **change)
     return replace(alert, paired=False)
@@ -283,7 +278,7 @@ def bias_alerts(
     alerts: list[Alert] = []
     for rule in gate.run_rules:
         rows = [_with_baseline(row, baselines) for row in measured if applies_to(rule, row.key, row.crossed)]
-        alerts += evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows)
+        alerts += evaluate_rule(rule, rows, gate, level, missing_models)
     return alerts_table(BIAS_ALERTS, alerts)
 
 
@@ -409,16 +404,16 @@ def comparison_alerts(
             for row in compared
             if applies_to(rule, (row.model, row.slice, row.identity, row.metric, None), row.crossed)
         ]
-        alerts += evaluate_rule(RuleEvaluation(rule, gate, level, missing_models), rows)
+        alerts += evaluate_rule(rule, rows, gate, level, missing_models)
     return alerts_table(COMPARISON_ALERTS, alerts)
 
 
-def _compare_models(evaluation: RuleEvaluation, row: EvaluatedRow) -> Alert:
+def _compare_models(rule: Rule, row: EvaluatedRow, level: float) -> Alert:
     """Return the alert on a model and its baseline with its evidence, or with the reason why there is none."""
     paired = row.paired
     assert paired is not None
-    alert = Alert(evaluation.rule, *row.key, value=paired.value, baseline_value=paired.baseline_value)
-    alert = replace(alert, **paired_change(evaluation, paired))
+    change = paired_change(rule, paired, level)
+    alert = Alert(rule, *row.key, value=paired.value, baseline_value=paired.baseline_value, **change)
     return alert if alert.p_violation is not None else replace(alert, message=_describe_insufficient(alert, paired))
 
 
@@ -441,26 +436,26 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
 # ---- from p-values to outcomes
 
 
-def decide(evaluation: RuleEvaluation, tested: Iterable[Alert]) -> list[Alert]:
+def decide(rule: Rule, tested: Iterable[Alert], gate: Gate, missing_models: Collection[str]) -> list[Alert]:
     """Return alerts with outcomes, sorted by their keys. Each has p-values, or a message that says why it has none."""
     rows = sorted(tested, key=attrgetter("model", "slice", "identity"))
     violation = intervals.benjamini_hochberg([row.p_violation for row in rows])
     compliance = intervals.benjamini_hochberg([row.p_compliance for row in rows])
     n_tested = sum(row.p_violation is not None for row in rows)
     alerts = [
-        _decide_row(evaluation, replace(row, p_violation_adjusted=against, p_compliance_adjusted=in_favor), n_tested)
+        _decide_row(replace(row, p_violation_adjusted=against, p_compliance_adjusted=in_favor), gate.alpha, n_tested)
         for row, against, in_favor in zip(rows, violation, compliance, strict=True)
     ]
-    if evaluation.rule.worst:
+    if rule.worst:
         identities = [alert for alert in alerts if alert.identity != OVERALL]  # which says that there is no identity
         groups = groupby(identities, key=attrgetter("model", "slice"))  # alerts are sorted
-        alerts += [_worst_identity(evaluation.rule, key, list(group)) for key, group in groups]
-    return [_count_insufficient(evaluation, alert) for alert in alerts]
+        alerts += [_worst_identity(rule, key, list(group)) for key, group in groups]
+    return [_count_insufficient(alert, gate, missing_models) for alert in alerts]
 
 
-def paired_change(evaluation: RuleEvaluation, paired: PairedMetric, p_size: float | None = None) -> dict[str, Any]:
+def paired_change(rule: Rule, paired: PairedMetric, level: float, p_size: float | None = None) -> dict[str, Any]:
     """Return the change of a metric on paired rows, its interval, and the p-values of `noninferiority_test`."""
-    estimate, rule = differences.estimate_difference(paired, evaluation.level), evaluation.rule
+    estimate = differences.estimate_difference(paired, level)
     p_violation, p_compliance = differences.noninferiority_test(paired, rule.kind, rule.bound, p_size) or (None, None)
     return {
         "change": estimate.difference,
@@ -494,41 +489,40 @@ def alert_order(alert: Mapping[str, Any]) -> tuple[Any, ...]:
     return OUTCOMES.index(alert["outcome"]), p is None, p or 0.0, alert["rule"], alert["value"] is not None, inside
 
 
-def _decide_row(evaluation: RuleEvaluation, alert: Alert, n_tested: int) -> Alert:
+def _decide_row(alert: Alert, alpha: float, n_tested: int) -> Alert:
     """Return the alert with its outcome and message, which says why a row is undecided."""
-    against, in_favor = alert.p_violation_adjusted, alert.p_compliance_adjusted
+    rule, against, in_favor = alert.rule, alert.p_violation_adjusted, alert.p_compliance_adjusted
     if against is None or in_favor is None:
         return alert
-    rule = evaluation.rule
     suffix = " from a baseline" if rule.baseline is not None else " of a size" if rule.is_size_change else ""
     violated, kept = (f"{claim} {rule.bound:g}" for claim in _CLAIMS[rule.kind + suffix])
-    if against < evaluation.gate.alpha:
+    if against < alpha:
         outcome, text = rule.severity, f"{violated} (adjusted {_format_p(against)})"
-    elif in_favor < evaluation.gate.alpha:
+    elif in_favor < alpha:
         outcome, text = PASS, f"{kept} (adjusted {_format_p(in_favor)})"
     else:
         outcome = INSUFFICIENT
         text = f"undecided, {violated} (adjusted {_format_p(against)}) or {kept} (adjusted {_format_p(in_favor)})"
         for claim, p in ((violated, alert.p_violation), (kept, alert.p_compliance)):
-            if p is not None and p < evaluation.gate.alpha:
+            if p is not None and p < alpha:
                 text += f"; {claim}: significant on its own ({_format_p(p)}), but not after correcting for the rule's "
                 text += f"{n_tested} tests"
         is_paired = bool(alert.paired) or rule.baseline is not None
         is_alike = is_paired and alert.change is not None and alert.change_low == alert.change_high  # one point
-        if is_alike and rule.bound > 0 and (alert.p_compliance or 0) >= evaluation.gate.alpha:
+        if is_alike and rule.bound > 0 and (alert.p_compliance or 0) >= alpha:
             text += "; both rank these rows alike, but the rows are too few to show that the bound is kept"
     return replace(alert, outcome=outcome, message=f"{_describe_value(alert)}: {text}.")
 
 
-def _count_insufficient(evaluation: RuleEvaluation, alert: Alert) -> Alert:
+def _count_insufficient(alert: Alert, gate: Gate, missing_models: Collection[str]) -> Alert:
     """Return the alert with the outcome for a missing model or insufficient evidence, if it has either."""
-    missing = [name for name in (alert.model, alert.rule.baseline) if name in evaluation.missing_models]
+    missing = [name for name in (alert.model, alert.rule.baseline) if name in missing_models]
     if missing:
         why = f"model {show_visibly(str(missing[0]))} has no AUC: no usable score, or those of one label only"
         return replace(alert, outcome=FAIL, message=f"{alert.metric_text} is not judged: {why}.")
     if alert.outcome != INSUFFICIENT:
         return replace(alert, decided=True)
-    outcome = evaluation.rule.insufficient or evaluation.gate.insufficient
+    outcome = alert.rule.insufficient or gate.insufficient
     if outcome == PASS:
         return alert
     return replace(alert, outcome=outcome, message=f"{alert.message} Insufficient evidence counts as {outcome}.")

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from biasspark.comparison.differences import PairedMetric
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, EvaluatedRow, RuleEvaluation, alerts_table, comparison_alerts, evaluate_rule
+from biasspark.gate.alerts import Alert, EvaluatedRow, alerts_table, comparison_alerts, evaluate_rule
 from biasspark.tables.schemas import COMPARISON_ALERTS
 
 RULE = Rule(name="no worse", metric="bpsn_auc", models=("new",), baseline="old", max_drop=0.02)
@@ -29,8 +29,8 @@ def paired_of(change: float | None, n: int = 500, **changes: Any) -> PairedMetri
 
 
 def evaluate(rule: Rule = RULE, missing: Collection[str] = (), gate: Gate = NO_RULES, **pairs: Any) -> list[Alert]:
-    evaluation = RuleEvaluation(rule, gate, 0.95, missing)
-    return evaluate_rule(evaluation, [EvaluatedRow(("new", "all", name), paired=pair) for name, pair in pairs.items()])
+    rows = [EvaluatedRow(("new", "all", name), paired=pair) for name, pair in pairs.items()]
+    return evaluate_rule(rule, rows, gate, 0.95, missing)
 
 
 @pytest.mark.parametrize("missing", ["new", "old"])

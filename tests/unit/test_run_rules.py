@@ -12,7 +12,7 @@ from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, EvaluatedRow, Measured, RuleEvaluation, alerts_table, evaluate_rule
+from biasspark.gate.alerts import Alert, EvaluatedRow, Measured, alerts_table, evaluate_rule
 from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval
 
@@ -40,7 +40,7 @@ def without_value(identity: str, reason: str) -> EvaluatedRow:
 
 
 def evaluate(rule: Rule, *rows: EvaluatedRow, level: float = 0.95, **gate: Any) -> dict[str, Alert]:
-    alerts = evaluate_rule(RuleEvaluation(rule, Gate(**gate), level, ()), rows)
+    alerts = evaluate_rule(rule, rows, Gate(**gate), level, ())
     by_identity = {alert.identity: alert for alert in alerts}
     assert len(by_identity) == len(alerts)
     return by_identity
@@ -200,7 +200,7 @@ def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> Non
 
 def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     rule = rule_of(min=0.8, identities=("a", "b"), models=("m", "n"))
-    alerts = evaluate_rule(RuleEvaluation(rule, Gate(), 0.95, ()), [row_of("a", 0.95)])
+    alerts = evaluate_rule(rule, [row_of("a", 0.95)], Gate(), 0.95, ())
     assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
         ("m", "a", "pass"), ("m", "b", NO_EVIDENCE), ("n", "a", NO_EVIDENCE), ("n", "b", NO_EVIDENCE),
     ]  # fmt: skip
