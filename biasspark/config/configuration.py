@@ -533,10 +533,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
     """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
     given = _drop_absent(table)
-    optional = _optional_tables(given)
-    lacks_models = "label_balance" in given and "models" not in given  # then missing identities are the fault
-    if not (given.keys() & _NEED_IDENTITIES or lacks_models):
-        optional.add("identities")
+    optional = set() if given.keys() & _NEED_IDENTITIES else {"identities"}
+    if "label_balance" in given and not given.keys() & {"models", *_NEED_MODELS}:  # only labels are counted
+        optional = {"models"}
     reader = Reader(base, optional, faults)
     return reader.read(Config, fill_experiment(given, reader))
 
@@ -551,7 +550,7 @@ def parse_measures(
     `ConfigError` with all faults, those given first.
     """
     given = {name: plain(part) for name, part in _drop_absent(table).items() if scored or name != "models"}
-    optional = _optional_tables(given) | (set() if scored else {"models"}) | (set() if grouped else {"identities"})
+    optional = {name for name, is_needed in (("models", scored), ("identities", grouped)) if not is_needed}
     return Reader(Path.cwd(), optional, faults).read(Measures, given)
 
 
@@ -564,11 +563,3 @@ def _drop_absent(table: Mapping[str, Any]) -> dict[str, Any]:
     """Drop parts that are None, and empty identities, which ``resolved`` has in a configuration without identities."""
     empty = {"identities": plain(Identities())}
     return {name: part for name, part in table.items() if part is not None and part != empty.get(name)}
-
-
-def _optional_tables(given: Mapping[str, Any]) -> set[str]:
-    """Return the required tables that may be missing: identities in attribution, models for the label balance alone."""
-    only_labels = "label_balance" in given and not given.keys() & _NEED_MODELS
-    if "attribution" in given and not given.keys() & _NEED_IDENTITIES:
-        return {"identities"}
-    return {"models"} if only_labels else set()

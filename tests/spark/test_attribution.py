@@ -85,7 +85,7 @@ def examples_of(model: str, name: str = "all") -> dict[int, Example]:
 @pytest.fixture(scope="module")
 def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
     """Every table of the job, as rows."""
-    return attribute(corpus_of(spark_session), parse_measures({**MEASURED, "attribution": PART}))
+    return attribute(corpus_of(spark_session), parse_measures({**MEASURED, "attribution": PART}, grouped=False))
 
 
 def attribute(corpus: DataFrame, measures: Measures) -> dict[str, list[dict[str, Any]]]:
@@ -323,7 +323,9 @@ def test_models_are_compared_row_by_row_where_ids_repeat(spark: SparkSession) ->
     """Every third id is of two rows, and every sixth of three."""
     rows = [*ROWS, *ROWS[::3], *ROWS[::6]]
     part = {"numeric": ["age"], "compare": [["s2", "s1"]], "tree": TREE}
-    nodes = attribute(spark.createDataFrame(rows, SCHEMA), parse_measures({**MEASURED, "attribution": part}))
+    nodes = attribute(
+        spark.createDataFrame(rows, SCHEMA), parse_measures({**MEASURED, "attribution": part}, grouped=False)
+    )
     compared = [row for row in nodes["attribution_segments"] if row["baseline_model"]]
     assert len(compared) > 4
     check_compared(spark, compared, rows)
@@ -368,7 +370,7 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
 
     def rows_of(column: str, link: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
         asked = {"models": {"m": column, "q": "q"}, "label": {"column": "y"}}
-        found = attribute(frame, parse_measures(asked | {"attribution": {**searched, "link": link}}))
+        found = attribute(frame, parse_measures(asked | {"attribution": {**searched, "link": link}}, grouped=False))
         return {
             table: sorted(rows, key=lambda row: tuple(map(str, row.values()))) for table, rows in found.items() if rows
         }
@@ -395,7 +397,7 @@ def test_the_settings_of_a_tree_split_the_rows_of_slices_without_a_tree(spark: S
 def test_what_is_wrong_is_said_before_anything_is_ranked(spark: SparkSession) -> None:
     part = {"numeric": ["job", "agee"], "groupings": {"g": "sum(age)"}, "segments": {"s": "age"}, "tree": {}}
     with pytest.raises(InputError) as caught:
-        attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}))
+        attribute(corpus_of(spark), parse_measures({**MEASURED, "attribution": part}, grouped=False))
     faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
     assert {(key_of(fault), fault.value) for fault in faults} == {
         ("attribution.numeric", ABSENT),
