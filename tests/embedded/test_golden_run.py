@@ -14,7 +14,7 @@ import pytest
 
 from biasspark.session import job_session
 from biasspark.session_request import SessionRequest, session_requested
-from biasspark.tables.schemas import EXAMPLE_ATTRIBUTIONS, SCORE_BLOCKS, TABLES, WINDOW_TABLES
+from biasspark.tables.schemas import EXAMPLE_ATTRIBUTIONS, SCORE_BLOCKS, SCORE_HISTOGRAMS, TABLES, WINDOW_TABLES
 from biasspark.tables.views import duckdb_views
 from biasspark.workflows import accept_run, export_table, maintain
 from scripts.dev import matrix_tables as matrix
@@ -26,15 +26,16 @@ pytestmark = pytest.mark.embedded
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "golden_run"
 SMALLER = {
     "identities": 'columns = ["male"], categorical = ["race"], terms = { column = "comment_text", list = ["gay"] }, '
-    "crossed = { pairs = true, min_rows = 50 }",
+    "crossed = { pairs = true, min_rows = 90 }",
     "slices": "",
     "thresholds": "at = [0.6]",
     "histograms": "bins = 2",
+    "templates": 'column = "race"',
 }
 LEFT_OUT = matrix.OF_THE_ATTEMPT | {"run_date", "run_id", "corpus", "code_version", "message", "warnings"}
 """What is the same in all rows, or differs from run to run, and sentences."""
 
-LONG = {SCORE_BLOCKS, EXAMPLE_ATTRIBUTIONS, *WINDOW_TABLES.values()}
+LONG = {SCORE_BLOCKS, SCORE_HISTOGRAMS, EXAMPLE_ATTRIBUTIONS, *WINDOW_TABLES.values()}
 """Tables of which a digest is kept."""
 
 
