@@ -61,11 +61,12 @@ class Examples:
         pairs = zip(self.read("label"), self.read("row_reason"), strict=True)
         return [ROW_REASONS[reason - 1] if reason else bool(label) for label, reason in pairs]
 
-    def scores(self, model: int = 0) -> list[float | str]:
-        """The score, or why it is rejected."""
-        scores = [row[self.encoding.score_columns[model]] for row in self.rows]
+    @property
+    def scores(self) -> list[float | str]:
+        """The score of the first model, or why it is rejected."""
+        scores = [row[self.encoding.score_columns[0]] for row in self.rows]
         assert None not in scores
-        pairs = zip(scores, self.read("score_reason", model), strict=True)
+        pairs = zip(scores, self.read("score_reason"), strict=True)
         return [SCORE_REASONS[reason - 1] if reason else score for score, reason in pairs]
 
     @property

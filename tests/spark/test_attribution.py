@@ -331,24 +331,6 @@ def test_models_are_compared_row_by_row_where_ids_repeat(spark: SparkSession) ->
     check_compared(spark, compared, rows)
 
 
-def test_pairs_are_those_of_the_rows_with_the_lowest_hashes(spark: SparkSession, found: Found) -> None:
-    """By hash of the seed and the id: of fewer than were asked for, the first half of a label grows the tree."""
-    hashed = corpus_of(spark).selectExpr("id", "xxhash64(1L, CAST(id AS STRING)) AS draw").orderBy("draw").collect()
-    nodes = found["pair_segments"]
-    sides = ("negative", "positive")
-    members = members_of(spark, (row[f"{side}_predicate"] for row in nodes for side in sides))
-    for row in nodes:
-        examples = examples_of(row["model"], row["slice"])
-        chosen = []
-        for side, label in zip(sides, (False, True), strict=True):
-            ids = [number for number, _ in hashed if number in examples and examples[number].label == label]
-            honest = ids[len(ids) // 2 : len(ids) // 2 * 2]
-            chosen += [examples[number] for number in honest if number in members[row[f"{side}_predicate"]]]
-        assert row["n_negatives_honest"] + row["n_positives_honest"] == len(chosen)
-        assert row["mean_honest"] == pytest.approx(oracle.auc(chosen), abs=1e-12)
-    assert len(nodes) > 8
-
-
 def test_scores_outside_0_to_1_have_no_losses_nor_trees_of_them(spark: SparkSession) -> None:
     frame = spark.createDataFrame(
         [(n, n % 3 == 0, (n * 7 % 11) - 5.0) for n in range(40)], "id INT, y BOOLEAN, s DOUBLE"

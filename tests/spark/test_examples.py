@@ -107,7 +107,7 @@ def test_scores(spark: SparkSession) -> None:
         for kind, values, _ in SCORES
     ]
     examples = examples_of_each([(corpus, measures_of()) for corpus in corpora])
-    assert [one.scores() for one in examples] == [scores for *_, scores in SCORES]
+    assert [one.scores for one in examples] == [scores for *_, scores in SCORES]
 
 
 def test_annotations_of_every_type(spark: SparkSession) -> None:
@@ -144,28 +144,6 @@ MIXTURE: dict[str, Any] = {
     "predicates": {"long": "length(text) > 10"},
     "terms": {"column": "text", "list": {"women": ["woman", "girls"], "trans": ["trans"]}},
 }
-MIXED_ROWS = [
-    (True, 0.1, 0.9, "Asian", ["a", "a", None], "A Trans-woman, a Girl"),
-    (False, 0.2, 0.1, None, [], "transgender women"),
-    (True, 0.3, None, "", None, None),
-]
-
-
-@pytest.mark.parametrize("unannotated", ["exclude", "background"])
-def test_identities_in_any_mixture(spark: SparkSession, unannotated: str) -> None:
-    kinds = "y BOOLEAN, s DOUBLE, u DOUBLE, race STRING, groups ARRAY<STRING>, text STRING"
-    corpus = spark.createDataFrame(MIXED_ROWS, kinds)
-    measures = measures_of(identities=MIXTURE | {"unannotated": unannotated})
-    unknown = None if unannotated == "exclude" else False
-    assert examples_of(corpus, measures, values={"race": ["", "Asian"], "groups": ["a"]}).states == {
-        "u": [True, False, unknown],
-        "race=": [False, unknown, True],
-        "race=Asian": [True, unknown, False],
-        "a": [True, False, unknown],
-        "long": [True, True, False],  # a predicate that is NULL is out
-        "women": [True, False, unknown],
-        "trans": [True, False, unknown],
-    }
 
 
 def test_a_category_of_numbers_or_dates_is_named_by_its_text(spark: SparkSession) -> None:

@@ -38,11 +38,10 @@ def expect(rows: pd.DataFrame, skew: PinnedSkew, include_subgroup: bool = True) 
     return dict(row)
 
 
-@pytest.mark.parametrize(("partitions", "order"), [(1, 1), (3, -1)])
-def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession, partitions: int, order: int) -> None:
-    frame = spark.createDataFrame(make_rows()[::order].assign(g=lambda rows: rows["g"].astype("Float64")))
+def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(make_rows()[::-1].assign(g=lambda rows: rows["g"].astype("Float64")))
     table: DataFrame = biasspark.pinned_skew(
-        frame.repartition(partitions), **ASKED, identities=["h", "g"], slices={"high": "score > 0"}, ranges=partitions
+        frame.repartition(3), **ASKED, identities=["h", "g"], slices={"high": "score > 0"}, ranges=3
     )
     assert tuple(table.columns) == PINNED_SKEW.value_columns
     rows = {(row["slice"], row["identity"]): row.asDict() for row in table.collect()}
@@ -51,13 +50,6 @@ def test_the_same_rows_in_any_order_and_partitions(spark: SparkSession, partitio
     assert {row["skewed_identity"] for row in rows.values()} == {"g"}
     change = {name: rows["all", name]["pinned_auc_skewed"] - rows["all", name]["pinned_auc"] for name in ("g", "h")}
     assert 0 < abs(change["h"]) < abs(change["g"])
-
-
-def test_another_cell_may_be_empty(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(make_rows()).selectExpr("score", "label", "IF(label, 0, g) AS g")
-    (row,) = biasspark.pinned_skew(frame, **ASKED, identities=["g"]).collect()
-    assert (row["n_dropped"] > 0, row["pinned_auc_skewed"] is None) == (True, False)
-    assert row["subgroup_auc"] is None
 
 
 @pytest.mark.parametrize("changes", [{"fraction": 1e-9}, {"cell": "subgroup_positive"}])
@@ -93,6 +85,8 @@ def run(folder: Path, *flags: str, **changes: Any) -> Done:
 
 
 def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, folder: Path) -> None:
+    assert "fraction = 0.25\n" in run(folder, "--dry-run").out
+    assert not (folder / "warehouse").exists()
     done = run(folder)
     assert done.code == 0, done.err
     summary = done.summary
@@ -108,13 +102,6 @@ def test_the_job_publishes_prints_and_is_read_by_its_view(spark: SparkSession, f
     expected = expect(make_rows().drop(3), skew, include_subgroup=False)
     assert dict(zip(names, rows[0], strict=True)) == {name: expected[name] for name in names}
     assert ask(folder / "warehouse", "SELECT job, n_rows, n_rejected FROM bias_runs") == [("pinned_skew", N_ROWS, 1)]
-
-
-def test_the_job_plans_one_identity_and_writes_nothing(spark: SparkSession, folder: Path) -> None:
-    done = run(folder, "--dry-run", "--set", f"output.path={folder}/nowhere")
-    assert done.code == 0, done.err
-    assert "fraction = 0.25\n" in done.out
-    assert not (folder / "nowhere").exists()
 
 
 def test_the_job_needs_an_identity_that_is_there(spark: SparkSession, folder: Path) -> None:

@@ -41,7 +41,7 @@ def test_formats(spark: SparkSession, formats: Path, kind: str) -> None:
         assert {name for _, name in rows.drop(MALFORMED).dtypes} == {"string"}
         examples = examples_of(rows.orderBy("id"), measures_of())
         assert examples.labels == [True, False] * 3
-        assert examples.scores() == [n / 8 for n in range(6)]
+        assert examples.scores == [n / 8 for n in range(6)]
         assert examples.states == {"u": [True] * 6}
 
 
@@ -119,13 +119,6 @@ def test_a_folder_may_write_the_run_date_otherwise(spark: SparkSession, tmp_path
     write_dates(tmp_path, "{}")
     shutil.copytree(tmp_path / "day=2026-01-15", tmp_path / f"day={value}")
     assert read(spark, tmp_path, run_date_column="day").count() == 4
-
-
-def test_a_date_without_a_folder_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    write_dates(tmp_path, "{}")
-    for torn in tmp_path.glob("*/torn.parquet"):
-        torn.unlink()
-    assert read_corpus(spark, corpus_of(path=str(tmp_path), run_date_column="day"), date(2026, 1, 17)).isEmpty()
 
 
 def test_a_table_with_a_log_lists_its_files_itself(spark: SparkSession, tmp_path: Path) -> None:
