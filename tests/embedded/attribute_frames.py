@@ -134,14 +134,6 @@ def test_more_rows_of_a_label_than_squares_fit_are_refused(monkeypatch: pytest.M
         attribute(frame())
 
 
-def test_texts_that_read_as_a_group_of_others_belong_to_it() -> None:
-    groups = np.array(["(null)", None, "(other)", "x"], object)[np.arange(N_ROWS) % 4]
-    rows = biasspark.auc_crosses(frame(g=groups), id="id", models=["s"], label="y", groupings={"by": "g"})
-    assert set(rows["positive_group"]) == {"(null)", "(other)", "x"}
-    assert rows["n_pairs"].dtype == "Int64"
-    assert rows["n_pairs"].sum() == frame()["y"].sum() * (~frame()["y"]).sum()
-
-
 def test_named_pairs_without_a_row_are_warned_of() -> None:
     asked: dict[str, Any] = {"id": "id", "models": ["s"], "label": "y"}
     everybody = {"a": {"negatives": "true", "positives": "true"}}
