@@ -292,7 +292,6 @@ def describe_table(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
         "comments": {field.name: field.metadata.get("comment") for field in schema},
         "required": sorted(field.name for field in schema if not field.nullable),
         "comment": details.get("Comment"),
-        "provider": details["Provider"],
         "properties": details["Table Properties"],
     }
 

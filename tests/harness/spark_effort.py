@@ -17,27 +17,13 @@ MAX_SPARK_JOBS = 25
 
 @dataclass
 class Effort:
-    """What Spark did in a block.
+    """What Spark did in a block."""
 
-    Attributes
-    ----------
-    n_jobs
-        With adaptive execution one query is several jobs.
-    n_scans
-        How often every row of the corpus was read.
-    n_shuffles
-        Stages that read every row, and hand rows on to others.
-    n_queries
-        Queries of SQL or of DataFrames, whatever number of jobs Spark makes of one.
-    driver_bytes
-        What came back to the driver, a few kB of bookkeeping a task with it.
-    """
-
-    n_jobs: int = 0
-    n_scans: int = 0
-    n_shuffles: int = 0
-    n_queries: int = 0
-    driver_bytes: int = 0
+    n_jobs: int = 0  # with adaptive execution one query is several jobs
+    n_scans: int = 0  # how often every row of the corpus was read
+    n_shuffles: int = 0  # stages that read every row, and hand rows on to others
+    n_queries: int = 0  # of SQL or of DataFrames, whatever number of jobs Spark makes of one
+    driver_bytes: int = 0  # what came back to the driver, a few kB of bookkeeping a task with it
 
 
 @contextmanager

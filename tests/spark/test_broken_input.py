@@ -131,13 +131,6 @@ def test_files_of_another_format_than_is_configured(
     assert holds(fault, tmp_path, "format")
 
 
-def test_another_format_than_is_configured_with_a_schema(spark: SparkSession, tmp_path: Path) -> None:
-    """No file is opened before the rows are read: then the file is named."""
-    (tmp_path / "rows.csv").write_text("id,y,s,u\n1,true,0.5,secret\n")
-    fault = fault_of(spark, tmp_path, schema="y BOOLEAN, s DOUBLE, u DOUBLE")
-    assert holds(fault, CORRUPT, f"{tmp_path}/rows.csv")
-
-
 def test_garbage_next_to_good_files(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
     shutil.copytree(few_rows, tmp_path / "rows")
     (tmp_path / "rows" / "zzz.parquet").write_bytes(b"secret" * 1000)

@@ -13,24 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 import biasspark
 from biasspark.synthetic import chunks
 from biasspark.synthetic.chunks import CHUNK_ROWS, Request, generate, make_table
-from biasspark.synthetic.civil import CivilRequest
-from biasspark.synthetic.imbalanced import ImbalancedRequest, TermCell, cell_chunk, cell_comments
+from biasspark.synthetic.imbalanced import TermCell, cell_chunk, cell_comments
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.synthetic.score_cells import ScoreDistributionsRequest, TallAverageShortRequest
+from biasspark.synthetic.score_cells import ScoreDistributionsRequest
 from biasspark.workflows import make_corpus as job
 from tests.harness.main_job import untouched
 from tests.harness.running_jobs import Done, run_main
 
-CELLS = (ScoreDistributionsRequest(seed=11, rows_per_cell=50), TallAverageShortRequest(seed=11, rows_per_cell=50))
-LARGE = (
-    CivilRequest(rows=2 * CHUNK_ROWS + 5, seed=11, text=True),
-    ImbalancedRequest(rows=CHUNK_ROWS + 5, seed=11),
-    MadlibsRequest(rows=2 * CHUNK_ROWS + 5, seed=11, terms=("gay", "african", "african american", "american")),
-)
-
-
-def name_of(asked: object) -> str | None:
-    return type(asked).__name__ if hasattr(asked, "make_chunk") else None
+OF_CELLS = ScoreDistributionsRequest(seed=11, rows_per_cell=50)
+OF_ROWS = MadlibsRequest(rows=2 * CHUNK_ROWS + 5, seed=11, terms=("gay", "african", "african american", "american"))
 
 
 def rows_of(frame: DataFrame, *order: str) -> list[tuple[object, ...]]:
@@ -41,25 +32,21 @@ def rows_in(table: pa.Table) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-@pytest.mark.parametrize("asked", [*CELLS, *LARGE], ids=name_of)
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 5])
-def test_rows_do_not_depend_on_partitions(
-    spark: SparkSession, asked: Request, partitions: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some partitions have no chunk."""
-    monkeypatch.setattr(chunks, "ROWS_PER_PARTITION", -(-asked.rows // partitions))
+@pytest.mark.parametrize("asked", [OF_CELLS, OF_ROWS], ids=lambda asked: type(asked).__name__)
+def test_rows_do_not_depend_on_partitions(spark: SparkSession, asked: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the five have no chunk. tests/unit/test_corpora.py makes the chunks of every corpus."""
+    monkeypatch.setattr(chunks, "ROWS_PER_PARTITION", -(-asked.rows // 5))
     corpus, expected = generate(spark, asked), make_table(asked)
     assert corpus.columns == expected.column_names
     assert rows_of(corpus, "id") == rows_in(expected)
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession, partitions: int) -> None:
+def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession) -> None:
     cells = [TermCell("gay", 20, 59, CHUNK_ROWS + 1), TermCell("gay", 60, 179, 4), TermCell("old", 20, 59, 0)]
     frame = spark.createDataFrame(cells, "term STRING, length_low INT, length_high INT, n_rows BIGINT")
     parts = [cell_chunk(cells[0], 0, 3), cell_chunk(cells[0], CHUNK_ROWS, 3), cell_chunk(cells[1], 0, 3)]
     wanted = sorted(rows_in(pa.Table.from_batches(parts)))
-    assert rows_of(cell_comments(frame.repartition(partitions), 3), "id", "comment_text") == wanted
+    assert rows_of(cell_comments(frame.repartition(3), 3), "id", "comment_text") == wanted
 
 
 TERMS = ("gay", "african", "african american", "american", "Middle Eastern", "d'or `odd`, b.c")
@@ -147,7 +134,6 @@ def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
     [
         (["civil", "--rows", "9", "--seed", "1", "--files", "0"], "files: 0."),
         (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
-        (["martian", "--rows", "9", "--seed", "1"], "invalid choice: 'martian'"),
     ],
 )
 def test_wrong_flags_are_refused_without_a_session(tmp_path: Path, flags: list[str], fault: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import biasspark
-from biasspark.tables.schemas import BIAS_METRICS, MODEL_SUMMARY, U_STATISTICS
+from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 from tests.harness.small_corpora import rows_of
 from tests.harness.spark_effort import watch
@@ -26,7 +25,6 @@ MEASURED: dict[str, Any] = {
     "label_threshold": 0.5,
     "identities": ["male", "female"],
 }
-SUITE = ("bias_metrics", "model_summary", "u_statistics")
 FURTHER: dict[str, dict[str, Any]] = {
     "pinned_auc": {},
     "threshold_rates": {"at": [0.3, 0.5]},
@@ -65,26 +63,13 @@ def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
     return spark.read.parquet(corpus_path)
 
 
-def test_the_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
-    measured = biasspark.measure(comments, **MEASURED, thresholds=[0.3, 0.5])
-    for name in (*SUITE, "threshold_rates"):
-        assert_alike(measured, name, comments)
-    assert (measured.n_rows, measured.rejects) == (N_ROWS, {"null_label": N_ROWS // 50})
-    assert [text.split(":")[0] for text in measured.warnings] == ["model toxicity_1", "corpus"]
-    assert "3,000 rows" in repr(measured)
-
-
 @pytest.mark.slow
 def test_further_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
     measured = biasspark.measure(comments, **MEASURED, **TURNED_ON)
-    for name in FURTHER:
-        assert_alike(measured, name, comments)
-
-
-def assert_alike(measured: biasspark.MeasuredCorpus, name: str, comments: DataFrame) -> None:
-    frame, alone = getattr(measured, name)(), getattr(biasspark, name)(comments, **FURTHER.get(name, {}), **MEASURED)
-    assert frame.columns == alone.columns, name
-    assert rows_of(frame) == rows_of(alone), name
+    for name, asked in FURTHER.items():
+        frame, alone = getattr(measured, name)(), getattr(biasspark, name)(comments, **asked, **MEASURED)
+        assert frame.columns == alone.columns, name
+        assert rows_of(frame) == rows_of(alone), name
 
 
 @pytest.mark.slow
@@ -118,22 +103,7 @@ def test_scans_are_few(spark: SparkSession, comments: DataFrame) -> None:
     assert effort.n_scans == 0
 
 
-def test_it_warns_at_the_line_that_asks(comments: DataFrame) -> None:
-    outside = comments.withColumn("female", F.lit(None).cast("double"))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        measured = biasspark.measure(outside, **MEASURED)
-    ours = [warning for warning in caught if warning.category is biasspark.InputWarning]
-    assert [str(warning.message) for warning in ours] == list(measured.warnings)
-    assert any("female" in warning for warning in measured.warnings)
-    assert {warning.filename for warning in ours} == {__file__}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", biasspark.InputWarning)
-        with pytest.raises(biasspark.InputWarning):
-            biasspark.measure(outside, **MEASURED)
-
-
-def test_a_table_that_was_not_asked_for_names_the_keyword(comments: DataFrame) -> None:
+def test_a_measured_corpus_shows_its_rows_and_names_the_keyword_of_a_table_that_it_lacks(comments: DataFrame) -> None:
     keywords = {
         "threshold_rates": "thresholds=[0.5]",
         "threshold_summary": "thresholds=[0.5]",
@@ -142,32 +112,22 @@ def test_a_table_that_was_not_asked_for_names_the_keyword(comments: DataFrame) -
         "template_scores": 'templates="template"',
     }
     measured = biasspark.measure(comments, **MEASURED)
+    assert (measured.n_rows, measured.rejects) == (N_ROWS, {"null_label": N_ROWS // 50})
+    assert [text.split(":")[0] for text in measured.warnings] == ["model toxicity_1", "corpus"]
+    assert "3,000 rows" in repr(measured)
     for name, keyword in keywords.items():
         with pytest.raises(biasspark.ConfigError, match=f"^{name}: ") as caught:
             getattr(measured, name)()
         assert keyword in str(caught.value)
 
 
-def test_evidence_and_privacy_withhold_what_they_do_in_the_job(comments: DataFrame) -> None:
-    few = comments.withColumn("male", F.when(F.col("id") < 9, 1.0).otherwise(F.lit(0.0)))
-    metrics = biasspark.measure(few, **MEASURED, privacy=10, evidence=500).bias_metrics()
-    reasons = {(row.identity, row.subgroup_auc_reason) for row in metrics.collect()}
-    assert reasons == {("male", "withheld"), ("female", "below_minimum_rows")}
-
-
 # ---- the functions of a single table
 
 
-def test_the_tables_of_the_job_less_the_columns_of_the_run(comments: DataFrame) -> None:
-    for function, table in (
-        (biasspark.bias_metrics, BIAS_METRICS),
-        (biasspark.model_summary, MODEL_SUMMARY),
-        (biasspark.u_statistics, U_STATISTICS),
-    ):
-        frame, schema = function(comments, **MEASURED), value_schema(table)
-        of_intervals = {name for name in schema.names if name.endswith("_method") and table is BIAS_METRICS}
-        assert frame.columns == [name for name in schema.names if name not in of_intervals]
-        assert [field.dataType for field in frame.schema] == [schema[name].dataType for name in frame.columns]
+def test_the_table_of_the_job_less_the_columns_of_the_run_and_of_methods(comments: DataFrame) -> None:
+    frame, schema = biasspark.bias_metrics(comments, **MEASURED), value_schema(BIAS_METRICS)
+    assert frame.columns == [name for name in schema.names if not name.endswith("_method")]
+    assert [field.dataType for field in frame.schema] == [schema[name].dataType for name in frame.columns]
 
 
 def test_every_option_reaches_the_numbers(comments: DataFrame) -> None:
@@ -208,20 +168,6 @@ def test_frames_that_hold_their_rows_keep_values_and_types(spark: SparkSession) 
         held = to_frame(spark, part, from_arrow_schema(rows.schema))
         assert held.schema == from_arrow_schema(rows.schema)
         assert str(to_arrow(held, rows.schema).to_pylist()) == str(part.to_pylist())  # NaN is not itself
-
-
-@pytest.mark.spark("the embedded engine says that it keeps every frame")
-def test_what_comes_back_is_a_frame_that_can_be_queried(comments: DataFrame) -> None:
-    worst = (
-        biasspark.bias_metrics(comments, **MEASURED)
-        .where("model = 'toxicity_1'")
-        .orderBy("subgroup_auc")
-        .select("identity", F.round("subgroup_auc", 3).alias("auc"))
-        .limit(1)
-        .collect()
-    )
-    assert len(worst) == 1
-    assert not biasspark.u_statistics(comments, **MEASURED).storageLevel.useMemory
 
 
 @pytest.mark.classic("Spark Connect makes columns without a JVM")

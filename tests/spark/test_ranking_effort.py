@@ -6,12 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.config import Config, Measures, parse_config, parse_measures
+from biasspark.config import Config, parse_config, parse_measures
 from biasspark.session import kept
 from biasspark.tables.schemas import ATTRIBUTION_SEGMENTS
 from biasspark.workflows import attribute as attribution
@@ -19,20 +18,13 @@ from biasspark.workflows import compare as compare_job
 from biasspark.workflows import measure as measure_job
 from biasspark.workflows import pinned_skew
 from biasspark.workflows.attribute import list_tables, survey_rows
-from biasspark.workflows.compare import compare
-from biasspark.workflows.corpus_steps import measure, measure_and_keep, survey_for_ranking
+from biasspark.workflows.corpus_steps import measure, survey_for_ranking
 from tests.harness.main_job import N_ROWS, make_rows, run_well, write_config, write_parquet
 from tests.harness.running_jobs import changed_settings
 from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.spark.conftest import ANNOTATED_ROWS
 
 pytestmark = pytest.mark.classic("Spark Connect tells of no stage")
-
-
-def measures_of_corpus(**changes: Any) -> Measures:
-    table = {"models": ["tied", "smooth"], "label": {"column": "toxic"}, "identities": ["male", "female"]}
-    optional = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
-    return parse_measures(table | optional | changes)
 
 
 def is_anything_persisted(spark: SparkSession) -> bool:
@@ -42,10 +34,10 @@ def is_anything_persisted(spark: SparkSession) -> bool:
 def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, annotated_path: str) -> None:
     """Every table comes from one survey and one ranking; nothing is kept."""
     corpus = spark.read.parquet(annotated_path)
-    with (
-        watch(spark, ANNOTATED_ROWS) as survey,
-        survey_for_ranking(corpus, measures_of_corpus(), "id", "estimate") as surveyed,
-    ):
+    asked = {"models": ["tied", "smooth"], "label": {"column": "toxic"}, "identities": ["male", "female"]}
+    optional = {"pinned_auc": {}, "thresholds": {"at": [0.5]}, "histograms": {"bins": 5}, "label_balance": {}}
+    surveying = survey_for_ranking(corpus, parse_measures(asked | optional), "id", "estimate")
+    with watch(spark, ANNOTATED_ROWS) as survey, surveying as surveyed:
         pass
     with watch(spark, ANNOTATED_ROWS) as ranking:
         measurement = measure(surveyed)
@@ -70,28 +62,6 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, anno
     assert max(effort.driver_bytes for effort in (survey, ranking)) < 120_000
 
 
-@pytest.mark.slow
-def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, annotated_path: str) -> None:
-    measures = measures_of_corpus(pinned_auc={"trials": 2})
-    with (
-        survey_for_ranking(spark.read.parquet(annotated_path), measures, "id") as surveyed,
-        watch(spark, ANNOTATED_ROWS) as effort,
-    ):
-        assert measure(surveyed).sampled is not None
-    assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 2, 2)
-
-
-def test_kept_blocks_are_ranked_once_and_released(spark: SparkSession, annotated_path: str) -> None:
-    with survey_for_ranking(spark.read.parquet(annotated_path), measures_of_corpus(), "id") as surveyed:
-        with (
-            watch(spark, ANNOTATED_ROWS) as effort,
-            measure_and_keep(surveyed, None, [np.array([0.5])] * 2) as (_, ranked),
-        ):
-            assert ranked.count() > 0
-        assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 1, 1)
-        assert not is_anything_persisted(spark)
-
-
 # ---- a whole run
 
 
@@ -106,12 +76,14 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
         with watch(spark, N_ROWS) as effort:
             run_well(config)
         efforts.append(effort)
+        assert not is_anything_persisted(spark)
     assert [(effort.n_scans, effort.n_queries) for effort in efforts] == [(2, 2), (2, 4)]
     assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
 
 
-EVERY_SCAN: dict[str, Any] = {
-    "corpus": {"duplicates": "reject"},
+SLOW = pytest.mark.slow
+REJECT: dict[str, Any] = {"corpus": {"duplicates": "reject"}}
+EVERY_SCAN = REJECT | {
     "pinned_auc": {"trials": 2},
     "templates": {"column": "day"},
     "gate": {"paired": True, "rule": [{"name": "drop", "metric": "auc", "max_drop": 0.1}]},
@@ -123,9 +95,9 @@ EVERY_SCAN: dict[str, Any] = {
     [
         (measure_job, {}),
         (measure_job, EVERY_SCAN),
-        pytest.param(compare_job, {"models": {"n": "length"}, "compare": {"baseline": "m"}}, marks=pytest.mark.slow),
-        pytest.param(attribution, {"attribution": {"groupings": {"day": "day"}}}, marks=pytest.mark.slow),
-        pytest.param(pinned_skew, {"pinned_skew": {"identity": "male"}}, marks=pytest.mark.slow),
+        pytest.param(compare_job, REJECT | {"models": {"n": "length"}, "compare": {"baseline": "m"}}, marks=SLOW),
+        pytest.param(attribution, REJECT | {"attribution": {"groupings": {"day": "day"}}}, marks=SLOW),
+        pytest.param(pinned_skew, {"pinned_skew": {"identity": "male"}}, marks=SLOW),
     ],
 )
 def test_a_dry_run_lists_every_scan(spark: SparkSession, tmp_path: Path, job: Any, parts: dict[str, Any]) -> None:
@@ -183,18 +155,6 @@ def test_repeated_ids_cost_one_more_scan(spark: SparkSession, repeated: str) -> 
     assert not is_anything_persisted(spark)
 
 
-@pytest.mark.slow
-def test_attribution_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
-    config = configure(repeated, attribution={"numeric": ["length"], "groupings": {"colour": "colour"}, "tree": {}})
-    n_scans = []
-    for duplicates in ("reject", "allow"):
-        surveying = survey_rows(spark.read.parquet(repeated), config, "id", duplicates)
-        with watch(spark, JOINED_ROWS) as effort, surveying:
-            pass
-        n_scans.append(effort.n_scans)
-    assert n_scans[0] == n_scans[1] > 0
-
-
 SEARCHES: dict[str, Any] = {
     "numeric": ["length", "male"],
     "categorical": ["colour"],
@@ -205,21 +165,24 @@ SEARCHES: dict[str, Any] = {
     "pairs": {},
     "slice_search": {"max_predicates": 2, "min_rows": 5},
 }
+MODELS = {"old": "old", "new": "new", "third": "old", "fourth": "new"}
 N_SURVEYS = 2
 """Of scores, and of features and groupings."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_models", [2, 4])
-def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
-    spark: SparkSession, repeated: str, n_models: int
-) -> None:
+def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, repeated: str) -> None:
+    surveying = survey_for_ranking(spark.read.parquet(repeated), configure(repeated, pinned_auc={"trials": 2}), "id")
+    with surveying as surveyed, watch(spark, JOINED_ROWS) as effort:
+        assert measure(surveyed).sampled is not None
+    assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 2, 2)
+
+
+@pytest.mark.slow
+def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(spark: SparkSession, repeated: str) -> None:
     """All searches are a query for each level of the trees, which take slices along, two more, and one for min_gain."""
-    models = dict(zip(("old", "new", "third", "fourth")[:n_models], ("old", "new", "new", "old"), strict=False))
-    targets = ["auc", "cross_entropy", "gini"][: n_models - 1]
-    config = configure(
-        repeated, models=models, slices={"long": "length > 5"}, attribution={**SEARCHES, "targets": targets}
-    )
+    searched = SEARCHES | {"targets": ["auc", "cross_entropy", "gini"]}
+    config = configure(repeated, models=MODELS, slices={"long": "length > 5"}, attribution=searched)
     with ExitStack() as stack:
         with watch(spark, JOINED_ROWS) as survey:
             surveyed = stack.enter_context(survey_rows(spark.read.parquet(repeated), config, "id"))
@@ -237,16 +200,16 @@ def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(
     assert not is_anything_persisted(spark)
 
 
+@pytest.mark.slow
 def test_attribution_takes_a_job_for_each_level_whatever_the_models_and_targets(
     spark: SparkSession, repeated: str, tmp_path: Path
 ) -> None:
     """With every part, and without adaptive execution, which makes several jobs of one."""
-    scores = {name: ("old", "new")[number % 2] for number, name in enumerate(("old", "new", "third", "fourth"))}
     config = write_config(
         tmp_path,
         corpus={"path": repeated},
         label={"column": "y", "threshold": None},
-        models={"m": None} | scores,
+        models={"m": None} | MODELS,
         identities=None,
         slices={"long": "length > 5"},
         attribution=SEARCHES | {"targets": ["auc", "cross_entropy", "gini"], "write_examples": True},
@@ -279,18 +242,6 @@ def test_what_is_counted_while_rows_are_ranked_keeps_none(
     assert len(tables) == 1  # there are no tables of losses
 
 
-@pytest.mark.slow
-def test_comparing_surveys_the_corpus_before_ids_are_joined_to_it(spark: SparkSession, repeated: str) -> None:
-    config = configure(repeated, compare={"baseline": "old"})
-    with (
-        watch(spark, JOINED_ROWS) as effort,
-        compare(spark.read.parquet(repeated), config, "id", "reject") as comparison,
-    ):
-        pass
-    assert effort.n_scans == 3  # the survey, the ids, and the rows with their ids
-    assert comparison.counts.rejects["duplicate_id"] == 2
-
-
 # ---- frames that are kept
 
 
@@ -302,15 +253,3 @@ def test_a_frame_is_released_after_a_failure(spark: SparkSession) -> None:
     with pytest.raises(KeyError):
         fail(spark.range(3))
     assert not is_anything_persisted(spark)
-
-
-def test_rows_are_kept_in_a_folder_where_the_engine_cannot_persist(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("biasspark.session.spark_jobs.is_embedded", lambda _: True)
-    frame = spark.range(5).selectExpr("id", "CAST(NULL AS BINARY) AS data")
-    with kept(frame) as rows:
-        [folder] = {path.rpartition("/")[0] for path in rows.inputFiles()}
-        assert rows.dtypes == frame.dtypes
-        assert {row.id for row in rows.collect()} == set(range(5))
-    assert not Path(folder.removeprefix("file://")).exists()

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.config import parse_measures
 from biasspark.corpus.eligibility import rejected_rows
 from biasspark.corpus.encoding import RowCounts
-from biasspark.corpus.survey import survey_corpus
 from biasspark.workflows.corpus_steps import survey_for_ranking
 from tests.harness.small_corpora import count_and_reject, measures_of
 
@@ -88,15 +87,6 @@ def test_bins_span_the_scores_of_rows_that_count(spark: SparkSession) -> None:
     measures = measures_of(histograms={"bins": 2})
     with survey_for_ranking(corpus, measures, "id", "reject") as surveyed:
         assert surveyed.cutpoints["s"].bin_edges == (0.0, 0.5, 1.0)
-
-
-def test_duplicate_ids_are_estimated_if_asked_for(spark: SparkSession) -> None:
-    corpus = spark.range(2000).selectExpr("id % 1000 AS id", "true AS y", "0.5D AS s", "1.0D AS u", "id AS unique")
-    assert survey_corpus(corpus, measures_of()).ids is None
-    assert survey_corpus(corpus, measures_of(), "unique").warnings == ()
-    survey = survey_corpus(corpus, measures_of(), "id")
-    assert survey.ids == pytest.approx((survey.n_rows, 1000), rel=0.02)
-    assert len(survey.warnings) == 1
 
 
 def rejected_range(spark: SparkSession, n_rows: int, partitions: int) -> DataFrame:

@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
-from biasspark.errors import ConfigError, InputError
 from biasspark.report.side_by_side import Request
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
@@ -44,12 +43,6 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
     expected = put_together(run_rows(), {"run_date": RUN_DATE}, with_crossed=True)
     rows = sorted((row.asDict() for row in compared.collect()), key=lambda row: (row["slice"], row["identity"]))
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
-    with pytest.raises(ConfigError, match='second = "m"'):
-        biasspark.side_by_side(metrics, "m", "m")
-    with pytest.raises(InputError, match="metrics: "):
-        biasspark.side_by_side(metrics.union(metrics), "toxicity_1", "toxicity_6")
-    with pytest.raises(InputError, match="identity"):
-        biasspark.side_by_side(metrics.drop("identity"), "toxicity_1", "toxicity_6")
 
 
 # ---- a published run
@@ -182,7 +175,6 @@ def test_files_that_are_gone(run: Any, spark: SparkSession, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--models", "m", "m"), 'models: "m" twice'),
         (("--models", "m"), "--models"),
         ((*MODELS, "--sort", "auc"), "--sort"),
         ((*MODELS, "--limit", "0"), "--limit"),
