@@ -156,6 +156,11 @@ class Attribution(Section):
         return bool(self.tree or self.slice_search or self.pairs)
 
     @property
+    def splits_rows(self) -> bool:
+        """Whether some rows only search, and the others only estimate."""
+        return bool(self.tree or self.slice_search)
+
+    @property
     def split(self) -> TreeSettings:
         """How rows are split into those that search and those that estimate, with or without trees."""
         return self.tree or TreeSettings()

@@ -153,7 +153,7 @@ def row_columns(
         predicates[column_name("pair", n)] = F.when(label_of(label, corpus.schema), positives).otherwise(negatives)
     # Rows for which a predicate is NULL are outside, as for predicates of identities.
     columns |= {name: F.coalesce(predicate, F.lit(False)) for name, predicate in predicates.items()}
-    if attribution.tree or attribution.slice_search:
+    if attribution.splits_rows:
         columns[HONEST] = only_estimates(id_column, attribution.split)
     if attribution.pairs:
         seed = F.lit(attribution.pairs.seed).cast("bigint")
@@ -179,35 +179,32 @@ class RowDescription:
     sample; if they are drawn, a BIGINT column holds the hashes by which they are sampled.
     """
 
-    features: Sequence[Feature]
-    groupings: Sequence[Grouping]
-    segments: Sequence[str]
+    attribution: Attribution
+    values: SurveyedValues
     n_slices: int
-    is_split: bool
-    is_drawn: bool
-    n_pairs: int = 0
 
     @property
     def columns(self) -> CellColumns:
         """The columns of the cells. A named pair has two groups, outside and inside, behind those of groupings."""
-        n_groupings = len(self.groupings) + self.n_pairs
-        return CellColumns(self.n_slices, len(self.segments), len(self.features), n_groupings)
+        n_segments, n_features = len(self.attribution.segments), len(self.values.features)
+        n_groupings = len(self.values.groups) + len(self.attribution.pairs_of)
+        return CellColumns(self.n_slices, n_segments, n_features, n_groupings)
 
     @cached_property
     def readers(self) -> dict[str, Callable[[pa.Array], Ints]]:
         """How the additional columns of cells are read, by name and in their order."""
-        readers: dict[str, Callable[[pa.Array], Ints]] = {HONEST: _flags} if self.is_split else {}
-        readers |= {column_name("segment", n): _flags for n in range(len(self.segments))}
-        for n, feature in enumerate(self.features):
+        readers: dict[str, Callable[[pa.Array], Ints]] = {HONEST: _flags} if self.attribution.splits_rows else {}
+        readers |= {column_name("segment", n): _flags for n in range(len(self.attribution.segments))}
+        for n, feature in enumerate(self.values.features):
             readers[column_name("feature", n)] = partial(cut_into_bins, feature=feature)
-        for n, groups in enumerate(self.groupings):
+        for n, groups in enumerate(self.values.groups):
             readers[column_name("group", n)] = partial(find_groups, groups=groups)
-        return readers | {column_name("pair", n): _flags for n in range(self.n_pairs)}
+        return readers | {column_name("pair", n): _flags for n in range(len(self.attribution.pairs_of))}
 
     @property
     def names(self) -> list[str]:
         """The additional columns that are read."""
-        return [*self.readers, *[DRAW] * self.is_drawn]
+        return [*self.readers, *[DRAW] * bool(self.attribution.pairs)]
 
     def describe(self, rows: TaskRows) -> tuple[SmallInts, SmallInts, Ints]:
         """Return the cell of each row, the cells (`number_cells`), and the hashes by which rows are sampled, if any."""
@@ -215,7 +212,7 @@ class RowDescription:
         honest = columns.pop(HONEST, np.zeros(len(rows), np.int64))
         slices = (rows.read("slice", number) for number in range(1, self.n_slices))
         cell, values = number_cells([rows.label, honest, *slices, *columns.values()])
-        draws = rows.column(DRAW).to_numpy() if self.is_drawn else np.zeros(0, np.int64)
+        draws = rows.column(DRAW).to_numpy() if self.attribution.pairs else np.zeros(0, np.int64)
         return cell, values, draws
 
 

@@ -107,17 +107,9 @@ class SurveyedRows(SurveyedCorpus):
     def ranking(self) -> RowRanking:
         """How the rows are ranked."""
         attribution, models = self.attribution, self.encoding.models
-        description = RowDescription(
-            features=self.values.features,
-            groupings=self.values.groups,
-            segments=tuple(attribution.segments),
-            n_slices=len(self.encoding.slices),
-            is_split=bool(attribution.tree or attribution.slice_search),
-            is_drawn=bool(attribution.pairs),
-            n_pairs=len(attribution.pairs_of),
-        )
+        description = RowDescription(attribution, self.values, len(self.encoding.slices))
         comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
-        keeps_blocks = bool(description.is_split or attribution.segments)
+        keeps_blocks = bool(attribution.splits_rows or attribution.segments)
         return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
 
     def rank_rows(self, labels: Ints) -> DataFrame:

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from biasspark.config import Attribution, Pairs, TreeSettings
+from biasspark.config.attribution_settings import NamedPair
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.features import NULL_BIN, Feature
-from biasspark.ranking.feature_columns import RowDescription, cut_into_bins, find_groups
+from biasspark.ranking.feature_columns import RowDescription, SurveyedValues, cut_into_bins, find_groups
 from biasspark.ranking.kernels.row_block import join_cells, keep_cells, number_cells
 from biasspark.ranking.task_rows import TaskRows
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
@@ -122,16 +124,19 @@ def test_rows_are_described_by_columns_in_their_order() -> None:
         Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=True),
         Feature("k", "k", numeric=False, values=("a", "b"), nullable=True),
     )
-    description = RowDescription(features, [("(null)", "g", "(other)")], ["s"], 2, is_split=True, is_drawn=True)
+    attribution = Attribution(segments={"s": "TRUE"}, tree=TreeSettings(), pairs=Pairs())
+    surveyed = SurveyedValues(features, features, (("(null)", "g", "(other)"),), {})
+    description = RowDescription(attribution, surveyed, n_slices=2)
     assert set(description.names) < set(table.column_names)
     cell, values, draws = description.describe(TaskRows(table, encoding))
     assert read_cells(cell, values) == [[1, 1, 0, 0, 2, 2, 1], [0, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 2]]
     assert draws.tolist() == [3, -1, 7]
-    paired = replace(description, n_pairs=1)
+    pairs_of = {"p": NamedPair(negatives="TRUE", positives="TRUE")}
+    paired = replace(description, attribution=replace(attribution, pairs_of=pairs_of))
     assert paired.names[-2:] == ["pair_0", "draw"]
     cells = read_cells(*paired.describe(TaskRows(table, encoding))[:2])
     assert [cell[-1] for cell in cells] == [0, 1, 1]
-    bare = replace(description, is_split=False, is_drawn=False, groupings=[])
+    bare = RowDescription(Attribution(segments={"s": "TRUE"}), surveyed._replace(groups=()), n_slices=2)
     assert len(bare.names) == 3
     cell, values, draws = bare.describe(TaskRows(table, encoding))
     assert read_cells(cell, values) == [[1, 0, 0, 0, 2, 2], [0, 0, 1, 1, 0, 1], [1, 0, 1, 1, 1, 0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -146,6 +146,13 @@ def test_without_a_usable_row_only_row_counts_are_left() -> None:
     counts = rank_batches([batch], encoding)
     assert counts.row_counts.n_eligible == {"model 0": 0, "model 1": 0}
     assert (counts.profiles, counts.cells.sum()) == ({}, 0)
+
+
+def test_values_off_the_scale_are_counted_on_rows_that_are_not_rejected() -> None:
+    encoding = replace(encoding_of(flags("a", "b")), fraction_columns=("label", "b"))
+    fields = {("row_reason", 0): [0, 1, 0, 0], ("off_scale", 0): [1, 1, 0, 0], ("off_scale", 2): [0, 1, 1, 1]}
+    counts = rank_batches([pack(encoding, fields, [np.zeros(4)])], encoding)
+    assert counts.row_counts.off_scale == {"label": 1, "b": 2}
 
 
 def test_rows_cost_nothing_in_slices_that_they_are_not_in() -> None:
