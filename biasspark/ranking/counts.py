@@ -17,7 +17,7 @@ from biasspark.columns import CELL_PAIRS, FOUR_CELLS, OVERALL
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.errors import ConfigError, corpus_changed
 from biasspark.ranking.kernels.placements import Profile
-from biasspark.ranking.kernels.range_counts import RangeCounts, count_at_or_above
+from biasspark.ranking.kernels.range_counts import RangeCounts
 
 MAX_COUNTS = 1 << 27
 """The most counts that the driver holds, of all identities and crossed pairs: 2 GB as Python integers."""
@@ -112,7 +112,8 @@ def make_counts(
         cells[:, model, slice_number, chosen] = n_rows[:, inside]
         sums[:, :, model, slice_number, chosen] = np.stack(counts.pairs[2:], axis=1)[:, :, inside]
         if at_or_above:
-            at_or_above[model][:, slice_number, chosen] = count_at_or_above(counts.bins)[:, inside]
+            from_above = counts.bins[:, inside, ::-1].cumsum(axis=-1)
+            at_or_above[model][:, slice_number, chosen] = from_above[:, :, ::-1]
         if slice_number == first == 0:
             profiles[encoding.models[model]] = counts.profile
             max_range_rows[encoding.models[model]] = counts.max_range_rows

@@ -94,8 +94,3 @@ def count_bins(runs: Runs, memberships: Sequence[Block], base_masks: Sequence[in
     np.add.at(entries, (keys & 3, keys >> 2, np.searchsorted(inner, scores, "right")), counts)
     members, unknowns = entries[:2], entries[2:]
     return first, np.concatenate([members, known[:, which] - members - unknowns])
-
-
-def count_at_or_above(bins: Ints) -> Ints:
-    """Return the number of all rows, then of rows at or above each edge, from rows by bin along the last axis."""
-    return np.ascontiguousarray(bins[..., ::-1].cumsum(axis=-1)[..., ::-1])
