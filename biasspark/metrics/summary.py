@@ -13,7 +13,7 @@ from biasspark.metrics.pinned import PINNED_PAIRS, known_auc, pinned_auc
 from biasspark.metrics.suite import OVERALL_AUC, SUITE, metric_columns
 from biasspark.metrics.thresholds import equality_difference
 from biasspark.metrics.u_statistics import OVERALL_PAIR, UStatistics, identities_of_slices
-from biasspark.tables.schemas import MODEL_SUMMARY, Masked, to_table
+from biasspark.tables.schemas import MODEL_SUMMARY, Masked, table_of_rows
 
 POWER = -5
 """The exponent of the generalized mean: it gives low values, the worst-served identities, the most weight."""
@@ -22,10 +22,9 @@ POWER = -5
 def model_summary(statistics: UStatistics, level: float, include_subgroup: bool = True) -> pa.Table:
     """Return the table ``model_summary``: one row for each (model, slice), even without identities.
 
-    Aggregates run over identities, crossed pairs left out, and those without a value. An aggregate over no identity is
-    NULL, and so is ``competition_score`` = (AUC + the three power means)/4 if it lacks a part. Ties are broken by name.
-    ``pinned_auc_equality_difference`` is the sum over identities of |AUC - pinned AUC|, with the AUC of the rows whose
-    membership is known; for `include_subgroup` see `pinned_auc`.
+    Aggregates, defined in `biasspark.model_summary`, run over identities, crossed pairs left out, and those without a
+    value. An aggregate over no identity is NULL, and so is ``competition_score`` if it lacks a part. Ties are broken by
+    name. For `include_subgroup` see `pinned_auc`.
     """
     groups = statistics.groups
     suite = {metric.name: statistics.auc[metric.pair] - metric.offset for metric in SUITE}
@@ -42,15 +41,15 @@ def model_summary(statistics: UStatistics, level: float, include_subgroup: bool 
         rows.append(row)
     starts = np.flatnonzero(groups.is_overall)
     hidden = statistics.suppressed[starts]
-    return to_table(
+    return table_of_rows(
         MODEL_SUMMARY,
+        rows,
         model=groups.model[starts],
         slice=groups.slice[starts],
         n_negative=Masked(statistics.n_low[OVERALL_PAIR, starts], hidden),
         n_positive=Masked(statistics.n_high[OVERALL_PAIR, starts], hidden),
         auc_variance=statistics.variance[OVERALL_PAIR, starts],
         **metric_columns(OVERALL_AUC, statistics, starts, level),
-        **{name: [row[name] for row in rows] for name in rows[0]},
     )
 
 

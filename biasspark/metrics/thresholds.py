@@ -149,9 +149,6 @@ def score_histograms(
     `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
     holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
     ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
-
-    The Positive AEG is the area under the curve of the share of subgroup positives at or above a bin against that of
-    background positives, less 1/2 (Nuanced, figure 2); computed from bins, it is inexact because of ties within a bin.
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():

@@ -1,8 +1,6 @@
 """AUC and DeLong's variance of every pair of cells, from the integers that a ranking counts.
 
-For two cells (low, high) of n and m rows, AUC = U / (n·m) = 2U / (2·n·m): the share of pairs in which the row of the
-high cell scores above the row of the low cell, ties half. Every metric of the suite is one of these
-(`biasspark.metrics.suite`).
+Every metric of the suite is one of these AUCs (`biasspark.metrics.suite`).
 """
 
 from __future__ import annotations
