@@ -554,9 +554,9 @@ def parse_measures(
     return Reader(Path.cwd(), optional, faults).read(Measures, given)
 
 
-def parse_identities(value: object, base: Path | None = None) -> Identities:
+def parse_identities(value: object) -> Identities:
     """Check identities: columns, the table ``[identities]`` as a dict, or an `Identities`. Raises `ConfigError`."""
-    return Reader(base or Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
+    return Reader(Path.cwd(), {"label", "models"}).read(Measures, {"identities": plain(value)}).identities
 
 
 def _drop_absent(table: Mapping[str, Any]) -> dict[str, Any]:

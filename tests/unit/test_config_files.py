@@ -269,7 +269,7 @@ class TestPaths:
 
 class TestTerms:
     def read(self, base: Path, **terms: Any) -> Terms | None:
-        return parse_identities({"terms": {"column": "text", **terms}}, base).terms
+        return parse_config(changed(identities={"terms": {"column": "text", **terms}}), base).identities.terms
 
     def faults(self, base: Path, **terms: Any) -> list[tuple[str, Any]]:
         faults = raised_faults(partial(self.read, base, **terms))
