@@ -212,17 +212,16 @@ def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measure
 
 
 @contextmanager
-def measure_and_keep(
-    surveyed: SurveyedCorpus, rejects: Rejects | None, boundaries: list[Floats]
-) -> Iterator[tuple[Measurement, DataFrame]]:
-    """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
+def measure_and_keep(surveyed: SurveyedCorpus, rejects: Rejects | None) -> Iterator[tuple[Measurement, DataFrame]]:
+    """Measure, and keep RANKED with its sketches, which windows merge, until the ``with`` block ends."""
     _refuse_size(surveyed)
-    parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
+    encoding, boundaries = replace(surveyed.encoding, keeps_state=True), surveyed.boundaries
+    parts = sort_examples(surveyed.examples, encoding, boundaries)
     with (
         job_on_corpus(surveyed, "rank every score"),
-        kept(rank_ranges(parts, surveyed.encoding, boundaries, surveyed.edges)) as ranked,
+        kept(rank_ranges(parts, encoding, boundaries, surveyed.edges)) as ranked,
     ):
-        counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
+        counts = collect_counts(ranked, encoding, surveyed.edges)
         yield _measurement(surveyed, counts, rejects), ranked
 
 

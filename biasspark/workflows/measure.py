@@ -44,7 +44,7 @@ from biasspark.workflows.corpus_steps import (
     survey_for_ranking,
 )
 from biasspark.workflows.judge import judge
-from biasspark.workflows.window import plan_state, score_blocks
+from biasspark.workflows.window import score_blocks
 
 JOB = schemas.BIAS_METRICS.job
 
@@ -107,16 +107,13 @@ def _list_rejects(surveyed: SurveyedCorpus, config: Config, counts: RowCounts) -
 @contextmanager
 def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
     """Rank every score, and yield the measurement, and ``score_blocks`` if the run keeps its ranking."""
-    config, progress = context.config, context.progress
+    config = context.config
+    context.progress.stage(f"ranking {surveyed.size_text}")
     if not config.state:
-        progress.stage(f"ranking {surveyed.size_text}")
         yield measure(surveyed, config.rejects), {}
         return
-    surveyed, chosen = plan_state(surveyed, context)
-    progress.stage(f"ranking {surveyed.size_text}")
-    boundaries = [ranges.boundaries for ranges in chosen]
-    with measure_and_keep(surveyed, config.rejects, boundaries) as (measurement, ranked):
-        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, chosen)}
+    with measure_and_keep(surveyed, config.rejects) as (measurement, ranked):
+        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config)}
 
 
 def plan_measurement(config: Config) -> Plan:

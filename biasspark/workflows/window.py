@@ -30,7 +30,7 @@ from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import LedgerRow, list_configurations, list_published, to_run
+from biasspark.tables.ledger import LedgerRow, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -39,54 +39,34 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first
 from biasspark.windows import sketch
-from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
+from biasspark.windows.sketch import RUN, Sketch, SketchHeader
 from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
 
-def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
-    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules."""
-    config = context.config
-    with describe(context.spark, "look up boundaries"):
-        last = _find_last(context.spark, context.store, config, _types_of(surveyed))
-    ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
-    chosen = [
-        (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
-        for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
-    ]
-    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), chosen
-
-
-def score_blocks(
-    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, chosen: list[RangeBoundaries]
-) -> DataFrame:
+def score_blocks(surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config) -> DataFrame:
     """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
+    value_columns = surveyed.measures.identities.value_columns
     common: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
-        "types": _types_of(surveyed),
+        "types": {name: schema[name].dataType.simpleString() for name in value_columns},
         "values": survey.values,
         "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
     }
     headers = []
-    for number, ((model, column), ranges) in enumerate(zip(config.models.items(), chosen, strict=True)):
-        profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
+    for (model, column), quantiles in zip(config.models.items(), survey.quantiles, strict=True):
+        profile = counts.profiles.get(model)
         n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
-        skewed = ranges.skewed
-        if skewed is None:
-            skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
         header = SketchHeader(
             **common,
             n_rows=n_rows,
-            max_range_rows=max_range_rows,
             extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
-            quantiles=survey.quantiles[number].tolist(),
+            quantiles=quantiles.tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
-            ranges=ranges.ranges,
-            skewed=skewed,
         )
         headers.append(header)
-    return sketch.sketch_rows(ranked, encoding, headers, chosen)
+    return sketch.sketch_rows(ranked, encoding, headers, surveyed.boundaries)
 
 
 def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
@@ -102,34 +82,14 @@ def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
     """Return the sketches of each run by model, {} for a run without them. Their size does not grow with rows."""
     rows = blocks.where(F.col("score_range") == HEADER_RANGE)
     parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
+    for row in rows.select(RUN, "model", "part", "state_key", "block").collect():
         parts[row[RUN], row["model"]].append(row)
     states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
     for (run, model), model_parts in parts.items():
         ordered = sorted(model_parts, key=lambda part: part["part"])
         header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
-        states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
+        states[run][model] = Sketch(ordered[0]["state_key"], header)
     return states
-
-
-def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, Sketch]:
-    """Return the sketch of each model in the last published run with the same rules."""
-    rules = merge_rules(config.resolved())
-    last: dict[str, Sketch] = {}
-    for configured, run in list_configurations(spark, store, BIAS_METRICS.job, config.corpus.name):
-        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
-            continue
-        with storage_errors(store.location(SCORE_BLOCKS, run), "read"):
-            (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
-        for model, state in states.items():
-            if state.header.types == types:
-                last.setdefault(model, state)
-    return last
-
-
-def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
-    schema = surveyed.corpus.schema
-    return {name: schema[name].dataType.simpleString() for name in surveyed.measures.identities.value_columns}
 
 
 @dataclass(frozen=True)
