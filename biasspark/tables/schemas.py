@@ -114,28 +114,23 @@ class Table:
         return pa.schema([(column.name, column.arrow_type) for column in self.columns])
 
 
-TABLES: dict[str, Table] = {}
-"""Every table by its name, in the order of their declarations."""
-
-
 def _read_table(name: str, declared: dict[str, Any]) -> Table:
-    if "window_of" in declared:
-        table = TABLES[declared["window_of"]]
-        comment = f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}"
-        return Table(name, "window_metrics", comment, (WINDOW_START, *table.key), (N_RUNS, *table.values))
     comment = " ".join(declared["comment"].split())
     key, values = (_read_columns(declared.get(part, "")) for part in ("key", "values"))
     return Table(**declared | {"name": name, "comment": comment, "key": key, "values": values})
 
 
-for _name, _declared in _DECLARED["tables"].items():
-    TABLES[_name] = _read_table(_name, _declared)
-WINDOW_TABLES = {
-    TABLES[declared["window_of"]]: TABLES[name]
-    for name, declared in _DECLARED["tables"].items()
-    if "window_of" in declared
-}
+def _window_table(table: Table) -> Table:
+    comment = f"A window of runs, merged: {table.comment[0].lower()}{table.comment[1:]}"
+    key, values = (WINDOW_START, *table.key), (N_RUNS, *table.values)
+    return Table(f"window_{table.name}", "window_metrics", comment, key, values)
+
+
+TABLES = {name: _read_table(name, declared) for name, declared in _DECLARED["tables"].items()}
+WINDOW_TABLES = {TABLES[name]: _window_table(TABLES[name]) for name in _DECLARED["of_windows"]}
 """The tables of windows, by the table of a single run."""
+TABLES |= {table.name: table for table in WINDOW_TABLES.values()}
+"""Every table by its name: in the order of the declarations, then those of windows."""
 
 U_STATISTICS = TABLES["u_statistics"]
 BIAS_METRICS = TABLES["bias_metrics"]

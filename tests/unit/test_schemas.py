@@ -19,7 +19,7 @@ EVERY_TABLE = pytest.mark.parametrize("table", TABLES.values(), ids=lambda table
 def test_names_types_order_and_keys_change_on_purpose_alone() -> None:
     """A change is one of the published contract, which is in docs/tables.md: add columns, rename or remove none."""
     lines = (f"{name} {t.name} {t.key_columns} {[(c.name, c.type) for c in t.columns]}" for name, t in TABLES.items())
-    assert zlib.crc32("\n".join(lines).encode()) == 272836186
+    assert zlib.crc32("\n".join(lines).encode()) == 923237249
 
 
 def test_only_rows_whose_ids_repeat_may_repeat_a_key() -> None:
