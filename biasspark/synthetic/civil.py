@@ -51,23 +51,21 @@ class Identity(NamedTuple):
 
     `mentions` is the number of comments among `CORPUS_ROWS` in which at least half of the annotators see it;
     `percent_toxic` of these are toxic. `shares_with` is the identity with which it is most often mentioned, `shared`
-    the share of its comments that mention both. `biased_like` is the row of `TABLE_6` that sets its score shifts.
+    the share of its comments that mention both.
     """
 
     name: str
     mentions: int
     percent_toxic: float
     terms: Sequence[str]
-    biased_like: str
     shares_with: str | None = None
     shared: float = 0.0
 
 
 _STATISTICS = read_packaged("civil")
-_BIASED_LIKE: dict[str, str] = _STATISTICS["biased_like"]
 
 IDENTITIES = tuple(
-    Identity(name, **counts, biased_like=_BIASED_LIKE.get(name, name), **_STATISTICS["overlaps"].get(name, {}))
+    Identity(name, **counts, **_STATISTICS["overlaps"].get(name, {}))
     for name, counts in _STATISTICS["identities"].items()
 )
 """The 24 identities of Civil Comments, in the order of their columns."""
@@ -150,7 +148,9 @@ LENGTH_QUANTILES = np.array(
 ).clip(SHORTEST, LONGEST)
 """Characters of a comment, shape (2, STEPS): log-normal in each stratum, clipped to `SHORTEST` and `LONGEST`."""
 
-GAPS = tuple(TABLE_6[identity.biased_like] for identity in IDENTITIES)
+GAPS = tuple(TABLE_6[_STATISTICS["biased_like"].get(name, name)] for name in IDENTITY_NAMES)
+"""The row of `TABLE_6` that sets the score shifts of each of the `IDENTITIES`."""
+
 STRENGTH_ORDER = tuple(sorted(range(len(IDENTITIES)), key=lambda position: GAPS[position]["short"][0]))
 """Positions in `IDENTITIES`, the least biased first (Negative AEG of the first model in short comments)."""
 

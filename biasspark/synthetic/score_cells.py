@@ -196,8 +196,7 @@ class ScoreDistributionsRequest(CellsRequest):
 
 # ---- tall, average and short people (the slides of Mitigating): the same AUC within each group, and still unfair
 
-HEIGHTS = ("tall", "average", "short")
-SHIFTS = (0.0, 0.0, 2.2)
+SHIFTS = {"tall": 0.0, "average": 0.0, "short": 2.2}
 """The upward shift of the scores of each height, in units of `UNIT`."""
 
 SEPARATION = NormalDist().inv_cdf(0.93)
@@ -231,17 +230,13 @@ class TallAverageShortRequest(CellsRequest):
     @property
     def cells(self) -> list[Cell]:
         """The six cells: the heights in their order, the negatives of each first."""
-        groups = [(height, shift, label) for height, shift in zip(HEIGHTS, SHIFTS, strict=True) for label in (0, 1)]
-        return [
-            Cell(
-                {"height": height, "label": bool(label)},
-                self.rows_per_cell,
-                LOWEST_MEAN + (shift + label * SEPARATION) * UNIT,
-                SD,
-                (number,),
-            )
-            for number, (height, shift, label) in enumerate(groups)
-        ]
+        cells: list[Cell] = []
+        for height, shift in SHIFTS.items():
+            for label in (0, 1):
+                mean = LOWEST_MEAN + (shift + label * SEPARATION) * UNIT
+                values = {"height": height, "label": bool(label)}
+                cells.append(Cell(values, self.rows_per_cell, mean, SD, (len(cells),)))
+        return cells
 
 
 # ---- three groups with equal scores and different class balance: Table 1 of "Limitations of Pinned AUC" (Pinned)

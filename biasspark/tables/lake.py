@@ -51,10 +51,7 @@ class LakeStore(CatalogStore):
     extension: ClassVar[str]
     catalog_settings: ClassVar[Mapping[str, str]]
     artifacts: ClassVar[Mapping[str, str]]
-
-    def __init__(self, catalog: str, views: str | None = None) -> None:
-        super().__init__(catalog, views)
-        self._creating = Lock()
+    _creating: ClassVar[Lock] = Lock()
 
     @abstractmethod
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:

@@ -17,7 +17,6 @@ from biasspark.ddl import arrow_schema
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
 from biasspark.synthetic.score_cells import (
     DISTRIBUTIONS,
-    HEIGHTS,
     LOWEST_MEAN,
     SD,
     SEPARATION,
@@ -127,7 +126,7 @@ def test_no_share_is_off_by_more_than_one_row(rows: int, seed: int) -> None:
     """Every score of a cell lies in its own nth part of a normal distribution."""
     table = make_table(TallAverageShortRequest(seed, rows))
     assert table["id"].to_pylist() == list(range(6 * rows))
-    for height, shift in zip(HEIGHTS, SHIFTS, strict=True):
+    for height, shift in SHIFTS.items():
         for label in (False, True):
             scores = scores_of(table, height=height, label=label)
             wanted = NormalDist(LOWEST_MEAN + (shift + SEPARATION * label) * UNIT, SD)
