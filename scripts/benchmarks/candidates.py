@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.dataset as ds
 
@@ -33,8 +34,7 @@ EVENTS, GC_LOG = "events", "gc.log"
 class Setting:
     """What all candidates share."""
 
-    corpora: dict[str, Path]
-    """The corpus at "", and the second corpora of groups of cases by their names."""
+    corpus: Path
     repeat: int
     driver_memory: str
 
@@ -123,35 +123,27 @@ def _submit(setting: Setting, folder: Path, *job: str | Path) -> Command:
 
 
 def _task(setting: Setting, folder: Path) -> Command:
-    return ["--corpus", setting.corpora[""], "--outcome", folder / "outcome.json"]
+    return ["--corpus", setting.corpus, "--outcome", folder / "outcome.json"]
 
 
-_JOBS = {
-    "measure": ("bias_metrics.py", "scripts/benchmarks/job.toml"),
-    "attribute": ("attribution.py", "conf/attribution.toml"),
-}
-"""The file and the configuration of a job, by its command."""
+class _Job(NamedTuple):
+    command: str
+    file: str
+    config: str
+    overrides: Sequence[str] = ()
 
 
-def _run_options(
-    candidate: Candidate, setting: Setting, folder: Path, command: str, overrides: Sequence[str] = ()
-) -> Command:
-    paths = (f"corpus.path='{setting.corpora['']}'", f"output.path='{folder / 'warehouse'}'")
-    options = [option for override in (*paths, *overrides) for option in ("--set", override)]
-    return ["--config", candidate.root / _JOBS[command][1], "--run-date", "2026-01-15", *options]
+_MEASURE = _Job("measure", "bias_metrics.py", "scripts/benchmarks/job.toml")
+_ATTRIBUTE = _Job("attribute", "attribution.py", "conf/attribution.toml")
 
 
-def _start_job(
-    candidate: Candidate, setting: Setting, folder: Path, command: str, overrides: Sequence[str] = ()
-) -> Command:
-    job = candidate.root / "jobs" / _JOBS[command][0]
-    return _submit(setting, folder, job, *_run_options(candidate, setting, folder, command, overrides))
-
-
-def _start_embedded(candidate: Candidate, setting: Setting, folder: Path, command: str) -> Command:
-    # -P: the package is that of the candidate's root, and not what lies in this folder.
-    engine = [sys.executable, "-P", "-m", "biasspark", command, "--engine", "embedded"]
-    return [*engine, *_run_options(candidate, setting, folder, command)]
+def _start_job(candidate: Candidate, setting: Setting, folder: Path, job: _Job, embedded: bool = False) -> Command:
+    paths = (f"corpus.path='{setting.corpus}'", f"output.path='{folder / 'warehouse'}'")
+    options: list[str | Path] = ["--config", candidate.root / job.config, "--run-date", "2026-01-15"]
+    options += [option for override in (*paths, *job.overrides) for option in ("--set", override)]
+    if embedded:  # -P: the package is that of the candidate's root, and not what lies in this folder.
+        return [sys.executable, "-P", "-m", "biasspark", job.command, "--engine", "embedded", *options]
+    return _submit(setting, folder, candidate.root / "jobs" / job.file, *options)
 
 
 def _start_python(_: Candidate, setting: Setting, folder: Path, script: str) -> Command:
@@ -168,35 +160,35 @@ def _start_warm(candidate: Candidate, setting: Setting, folder: Path) -> Command
 
 
 def _start_session(candidate: Candidate, setting: Setting, folder: Path) -> Command:
-    group = candidate.name
-    second: Command = ["--corpus", setting.corpora[group]] if group in setting.corpora else []
     (folder / EVENTS).mkdir()
     # A session works for many minutes, unlike a job: both compilers of Java, and its own choice of a collector.
     settings = log_into(folder / EVENTS) | {"spark.driver.defaultJavaOptions": ""}
     conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    script: Command = [SCRIPTS / "session.py", "--group", group, "--repeat", str(setting.repeat)]
-    return _submit(setting, folder, *conf, *script, *_task(setting, folder), *second)
+    script: Command = [SCRIPTS / "session.py", "--group", candidate.name, "--repeat", str(setting.repeat)]
+    return _submit(setting, folder, *conf, *script, *_task(setting, folder))
 
 
 _LISTED = (
-    Candidate("job", "spark-submit jobs/bias_metrics.py, whole", partial(_start_job, command="measure")),
+    Candidate("job", "spark-submit jobs/bias_metrics.py, whole", partial(_start_job, job=_MEASURE)),
     Candidate(
-        "embedded", "biasspark measure on the embedded engine, whole", partial(_start_embedded, command="measure")
+        "embedded",
+        "biasspark measure on the embedded engine, whole",
+        partial(_start_job, job=_MEASURE, embedded=True),
     ),
     Candidate(
         "attribute",
         "spark-submit jobs/attribution.py with conf/attribution.toml, whole",
-        partial(_start_job, command="attribute"),
+        partial(_start_job, job=_ATTRIBUTE),
     ),
     Candidate(
         "attribute_embedded",
         "biasspark attribute with conf/attribution.toml on the embedded engine, whole",
-        partial(_start_embedded, command="attribute"),
+        partial(_start_job, job=_ATTRIBUTE, embedded=True),
     ),
     Candidate(
         "further",
         "spark-submit jobs/bias_metrics.py with thresholds, histograms, label balance and pinned AUC, whole",
-        partial(_start_job, command="measure", overrides=MORE_TABLES),
+        partial(_start_job, job=_MEASURE._replace(overrides=MORE_TABLES)),
     ),
     Candidate(
         "floor",

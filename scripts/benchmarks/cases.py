@@ -17,12 +17,15 @@ from pyspark.sql import Column, DataFrame
 import biasspark
 from biasspark.cli import Progress
 from biasspark.config import parse_config
+from biasspark.synthetic.chunks import generate
+from biasspark.synthetic.civil import CivilRequest
 from biasspark.tables.runs import new_run
 from biasspark.tables.store import open_store
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.measure import JOB, publish_measurement
 from biasspark.workflows.window import SETTINGS, find_window, merge_runs
-from scripts.benchmarks.split_identities import SPLIT_NAMES
+from scripts.benchmarks.corpora import SEED
+from scripts.benchmarks.split_identities import SPLIT_NAMES, split_identities
 from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
 
 Case = Callable[[], object]
@@ -37,7 +40,6 @@ N_SLICES, N_MODELS, N_TENTHS, N_TEMPLATES, N_RUNS = (1, 4, 16), (1, 2, 4, 8), 10
 
 
 def drain(frame: DataFrame) -> None:
-    """Compute a frame and drop its rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -70,7 +72,7 @@ def scan(corpus: DataFrame, *columns: str) -> None:
     drain(corpus.select(*(columns or COLUMNS)))
 
 
-def session_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+def session_cases(corpus: DataFrame, _: Path) -> Cases:
     """The suite against a bare sort and a bare scan."""
     return {
         "suite": partial(suite, corpus),
@@ -80,14 +82,16 @@ def session_cases(corpus: DataFrame, _: DataFrame) -> Cases:
     }
 
 
-def array_cases(_: DataFrame, split: DataFrame) -> Cases:
+def array_cases(corpus: DataFrame, folder: Path) -> Cases:
     """24 and 240 identities in an array, with the same number of mentions."""
+    split = _write(split_identities(corpus), folder)
     arrays = {"24 identities": "groups", "240 identities": "split_groups"}
     return {name: partial(suite, split, array=array) for name, array in arrays.items()}
 
 
-def columns_cases(_: DataFrame, split: DataFrame) -> Cases:
+def columns_cases(corpus: DataFrame, folder: Path) -> Cases:
     """24 and 240 columns of identities, with the same number of mentions."""
+    split = _write(split_identities(corpus), folder)
     return {
         "24 identities": partial(suite, split),
         "240 identities": partial(suite, split, columns=list(SPLIT_NAMES)),
@@ -96,12 +100,14 @@ def columns_cases(_: DataFrame, split: DataFrame) -> Cases:
     }
 
 
-def unannotated_cases(corpus: DataFrame, unannotated: DataFrame) -> Cases:
+def unannotated_cases(corpus: DataFrame, folder: Path) -> Cases:
     """The corpus, and one with 75 % of its rows without annotations."""
+    request = CivilRequest(corpus.count(), SEED, unannotated=0.75)
+    unannotated = _write(generate(corpus.sparkSession, request), folder)
     return {"all annotated": partial(suite, corpus), "75 % not": partial(suite, unannotated)}
 
 
-def comparison_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+def comparison_cases(corpus: DataFrame, _: Path) -> Cases:
     """Two models compared by DeLong and by the jackknife, against the suite."""
     identities = {"columns": NAMES, "threshold": THRESHOLD}
     compare = partial(biasspark.model_comparisons, corpus, baseline=MODELS[0], identities=identities, **BY_ROW)
@@ -112,7 +118,7 @@ def comparison_cases(corpus: DataFrame, _: DataFrame) -> Cases:
     }
 
 
-def attribution_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+def attribution_cases(corpus: DataFrame, _: Path) -> Cases:
     """The attribution of every row against a bare sort, and AUCs by pairs of 50 groups against the suite."""
     groups = {"part": "id % 50"}
     return {
@@ -152,7 +158,7 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
 # ---- growth: a case is named after the quantity that grows and its amount, from which exponents are read
 
 
-def growth_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+def growth_cases(corpus: DataFrame, _: Path) -> Cases:
     """More rows, identities, models and slices, each while the others stay at the smallest part of the corpus.
 
     Identities are predicates, so that 240 of them, each a tenth of the mentions of one of 24, need no other corpus.
@@ -180,7 +186,7 @@ def growth_cases(corpus: DataFrame, _: DataFrame) -> Cases:
     }
 
 
-def template_cases(corpus: DataFrame, _: DataFrame) -> Cases:
+def template_cases(corpus: DataFrame, _: Path) -> Cases:
     """Scores of 20 templates by 24 identities in ever more rows. Nearly every row has its own score."""
     templates = corpus.withColumn("template", F.pmod(F.xxhash64("id"), F.lit(N_TEMPLATES)))
     identities = {"columns": NAMES, "threshold": THRESHOLD}
@@ -199,13 +205,19 @@ def exponents(medians: Mapping[str, float]) -> dict[str, float]:
     return powers
 
 
+def _write(corpus: DataFrame, folder: Path) -> DataFrame:
+    path = str(folder / "corpus")
+    corpus.write.parquet(path)
+    return corpus.sparkSession.read.parquet(path)
+
+
 def _first_files(corpus: DataFrame, denominator: int) -> DataFrame:
     """Return a part of a corpus, whose files are about equally large."""
     files = sorted(corpus.inputFiles())
     return corpus.sparkSession.read.parquet(*files[: -(-len(files) // denominator)])
 
 
-GROUPS: dict[str, Callable[[DataFrame, Any], Cases]] = {
+GROUPS: dict[str, Callable[[DataFrame, Path], Cases]] = {
     "session": session_cases,
     "array": array_cases,
     "columns": columns_cases,
@@ -216,6 +228,6 @@ GROUPS: dict[str, Callable[[DataFrame, Any], Cases]] = {
     "growth": growth_cases,
     "templates": template_cases,
 }
-"""Cases of a group by name, given the corpus and, for some, a second one, or a folder for tables (`window`)."""
+"""Cases of a group by name, given the corpus and a folder for another corpus or for tables."""
 
 GROWING = ("growth", "templates")

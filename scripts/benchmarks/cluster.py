@@ -92,7 +92,6 @@ class Plan:
     """The plan of a run."""
 
     reading_tasks: int
-    placing_tasks: int
     ranges: int
     """The ranges of all models."""
     ranges_to_set: int | None
@@ -101,7 +100,7 @@ class Plan:
     network: float
     placing: float
     """All three in seconds."""
-    shuffled_gb: float
+    shuffled_mb: float
     """Through the shuffle, in all."""
     range_mb: float
     """Scores of a range with their counts and memberships, as they arrive from the shuffle."""
@@ -138,7 +137,7 @@ def fit_jobs(suite: Costs, machine: Cluster, jobs: Mapping[int, float]) -> Costs
     return replace(suite, fixed=fixed, **slowed)
 
 
-def plan_run(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int = 1) -> Plan:
+def plan_run(costs: Costs, cluster: Cluster, rows: int, models: int) -> Plan:
     """Plan a run on a cluster. Raises `ValueError` if the job would refuse so many rows, whatever ranges are set."""
     scores = rows * models
     reading_tasks = max(math.ceil(rows * costs.file_bytes / 1e6 / SPLIT_MB), 1)
@@ -146,22 +145,19 @@ def plan_run(costs: Costs, cluster: Cluster, rows: int, models: int, seed: int =
     ranges_to_set = _find_ranges_to_set(rows)
     ranges = (ranges_to_set or _choose_ranges(rows)) * models
     placing_tasks = math.ceil(ranges / GROUPS_A_TASK)
-    ranges_of_tasks = np.bincount(
-        np.random.default_rng(seed).integers(0, placing_tasks, ranges), minlength=placing_tasks
-    )
+    ranges_of_tasks = np.bincount(np.random.default_rng(1).integers(0, placing_tasks, ranges), minlength=placing_tasks)
     a_range = scores / ranges
     shuffled = scores * costs.shuffled_bytes
     kept_by_a_task = max(shuffled / reading_tasks, float(ranges_of_tasks.max()) * a_range * costs.shuffled_bytes)
     elsewhere = shuffled * (1 - 1 / cluster.executors) / cluster.executors
     return Plan(
         reading_tasks=reading_tasks,
-        placing_tasks=placing_tasks,
         ranges=ranges,
         ranges_to_set=ranges_to_set,
         reading=schedule([reading] * reading_tasks, cluster.slots),
         network=elsewhere / (cluster.network * 1e6),
         placing=schedule([count * a_range * costs.placing_score for count in ranges_of_tasks.tolist()], cluster.slots),
-        shuffled_gb=shuffled / 1e9,
+        shuffled_mb=shuffled / 1e6,
         range_mb=a_range * costs.shuffled_bytes / 1e6,
         worker_mb=costs.worker_mb * max(a_range / ROWS_A_RANGE, 1),
         heap_mb=RESERVED_MB + cluster.cores * kept_by_a_task / 1e6 / LENT,
@@ -183,7 +179,6 @@ def read_jobs() -> dict[int, float]:
 
 
 def read_costs() -> Costs:
-    """Read the costs from the kept benchmarks."""
     growth = json.loads((RESULTS / GROWTH).read_text("utf-8"))
     corpus, worker_mb = growth["corpus"], growth["figures"]["growth worker_mb"]
     suite = fit_costs(growth["candidates"]["growth"]["details"], corpus["bytes"] / corpus["rows"], worker_mb)
@@ -192,7 +187,6 @@ def read_costs() -> Costs:
 
 
 def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str:
-    """Return the plan as a table."""
     plan = plan_run(costs, cluster, rows, models)
     tasks = f"{format_count(plan.reading_tasks, 'task')} on {format_count(cluster.slots, 'core')}"
     ranges = f"{format_count(plan.ranges, 'range')} of {rows * models / plan.ranges:,.0f} scores"
@@ -200,10 +194,10 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
     lines = [
         ("fixed, on the driver", f"{costs.fixed:.0f} s", ""),
         ("reading and sorting", f"{plan.reading:,.0f} s", tasks),
-        ("through the network", f"{plan.network:,.1f} s", f"{_show_mb(plan.shuffled_gb * 1e3)} shuffled"),
+        ("through the network", f"{plan.network:,.1f} s", f"{_show_mb(plan.shuffled_mb)} shuffled"),
         ("placing", f"{plan.placing:,.0f} s", ranges),
         ("the run", f"{total:,.0f} s", f"{total / 60:,.0f} min" if total >= 90 else ""),
-        ("shuffle files of an executor", _show_mb(plan.shuffled_gb * 1e3 / cluster.executors), "on its disk"),
+        ("shuffle files of an executor", _show_mb(plan.shuffled_mb / cluster.executors), "on its disk"),
         ("spilled", "nothing", f"with {plan.heap_mb / 1e3:,.1f} GB of heap or more in an executor"),
         ("a range as a worker receives it", _show_mb(plan.range_mb), ""),
         ("held by a worker", _show_mb(plan.worker_mb), f"at most; {by_all} by those of an executor"),
@@ -219,7 +213,6 @@ def describe_plan(costs: Costs, cluster: Cluster, rows: int, models: int) -> str
 
 
 def _choose_ranges(rows: int) -> int:
-    """Return the number of ranges of a model that the job chooses."""
     return Survey(rows, {}, ()).chosen_ranges
 
 

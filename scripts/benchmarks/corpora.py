@@ -1,4 +1,4 @@
-"""The corpora of a benchmark: made when first needed, and kept under build/bench until others of the name are made."""
+"""The corpus of a benchmark: made when first needed, and kept under build/bench until another of the size is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -19,21 +18,18 @@ BUILD = ROOT / "build" / "bench"
 SEED = 1
 
 
-def civil_corpus(rows: int, unannotated: float) -> Path:
-    """Return a civil corpus with a share of rows without annotations."""
+def civil_corpus(rows: int) -> Path:
+    """Return a civil corpus whose rows are all annotated."""
     sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.*")), ROOT / "jobs" / "make_corpus.py"]
-    name = f"civil-{rows}-{unannotated:g}-{_digest(path.read_bytes() for path in sources)}"
-    options = ["civil", "--rows", str(rows), "--seed", str(SEED), "--unannotated", str(unannotated)]
-    return _make_once(BUILD / name, "jobs/make_corpus.py", *options)
-
-
-def split_corpus(corpus: Path) -> Path:
-    """Return a corpus with ten identities in place of each identity of another corpus."""
-    script = "scripts/benchmarks/split_identities.py"
-    files = (f"{path}{path.stat().st_size}{path.stat().st_mtime_ns}" for path in sorted(corpus.glob("*.parquet")))
-    rows = describe_corpus(corpus)["rows"]
-    name = f"split-{rows}-{_digest([*map(str.encode, files), (ROOT / script).read_bytes()])}"
-    return _make_once(BUILD / name, "--driver-memory", "2g", script, "--corpus", str(corpus))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    folder = BUILD / f"civil-{rows}-{digest}"
+    if not (folder / "_SUCCESS").exists():
+        print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
+        for older in BUILD.glob(f"civil-{rows}-*"):
+            shutil.rmtree(older)
+        command = f"scripts/submit jobs/make_corpus.py civil --rows {rows} --seed {SEED} --unannotated 0 --out".split()
+        subprocess.run([*command, folder], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return folder
 
 
 def describe_corpus(corpus: Path) -> dict[str, int]:
@@ -52,18 +48,3 @@ def read_once(corpus: Path) -> None:
         with path.open("rb") as file:
             while file.read(1 << 24):
                 pass
-
-
-def _make_once(folder: Path, *job: str) -> Path:
-    if not (folder / "_SUCCESS").exists():
-        print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
-        for older in folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*"):
-            shutil.rmtree(older)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        command: list[str | Path] = [ROOT / "scripts" / "submit", *job, "--out", folder]
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-    return folder
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]

@@ -141,7 +141,6 @@ FROM steps GROUP BY identity
 
 
 def measure_corpus(corpus: str) -> Outcome:
-    """Compute the suite of all models."""
     database = duckdb.connect(config={"threads": len(os.sched_getaffinity(0))})
     database.execute("SET VARIABLE corpus = $files", {"files": f"{corpus}/*.parquet"})
     database.execute(ROWS)

@@ -17,7 +17,6 @@ from biasspark.session import build_session
 
 
 def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the rows of each batch."""
     for batch in batches:
         yield pa.record_batch({"n_rows": pa.array([batch.num_rows])})
 

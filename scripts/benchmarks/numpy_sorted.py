@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
 
+from biasspark.arrays import Flags, Floats, Ints
 from scripts.benchmarks.task import (
     COLUMNS,
     IDENTITY_NAMES,
@@ -27,10 +27,6 @@ from scripts.benchmarks.task import (
     list_numbers,
     parse_task,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class Rows(NamedTuple):
@@ -53,7 +49,6 @@ class Sums(NamedTuple):
 
 
 def measure_corpus(corpus: str) -> Outcome:
-    """Compute the suite of all models."""
     rows = read_rows(corpus)
     statistics: dict[tuple[str, str, str], Statistic] = {}
     for model, scores in rows.scores.items():
@@ -189,7 +184,6 @@ def place_rows(rows: Floats, cell: Floats) -> Ints:
 
 
 def sums_of(placements: Ints) -> Sums:
-    """Sum placements and their squares."""
     return Sums(int(placements.sum()), dot(placements, placements))
 
 

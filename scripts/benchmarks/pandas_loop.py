@@ -25,7 +25,6 @@ def measure_corpus(corpus: str) -> Outcome:
 def measure_identity(
     score: pd.Series[float], positive: pd.Series[bool], inside: pd.Series[bool]
 ) -> dict[str, float | None]:
-    """Compute the six metrics of one identity."""
     outside = ~inside
     return {
         "subgroup_auc": auc(score, positive, inside),
@@ -38,7 +37,6 @@ def measure_identity(
 
 
 def auc(score: pd.Series[float], positive: pd.Series[bool], chosen: pd.Series[bool]) -> float | None:
-    """Return the AUC of the chosen rows."""
     if positive[chosen].nunique() < 2:
         return None
     return float(roc_auc_score(positive[chosen], score[chosen]))

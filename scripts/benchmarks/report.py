@@ -20,8 +20,8 @@ VARIANCE_TOLERANCE = 1e-9
 
 PEAKS = ("peak_mb", "worker_mb", "java_mb", "heap_mb")
 
-Figures = Mapping[str, float]
-Rounds = Mapping[str, Sequence[float]]
+Figures = Mapping[str, Sequence[float]]
+"""By name, the time of each round, or the largest memory of all rounds."""
 Runs = Mapping[str, Sequence[Run]]
 
 
@@ -38,14 +38,14 @@ class Target:
     limit: float
     rows: int
 
-    def value(self, figures: Figures, rounds: Rounds) -> float | None:
+    def value(self, figures: Figures) -> float | None:
         """Return the ratio or the figure; None if a figure was not measured."""
         if self.figure not in figures or (self.per and self.per not in figures):
             return None
         if not self.per:
-            return figures[self.figure]
-        values, bases = (rounds.get(name, [figures[name]]) for name in (self.figure, self.per))
-        return statistics.median(value / base for value, base in zip(values, bases, strict=True))
+            return statistics.median(figures[self.figure])
+        pairs = zip(figures[self.figure], figures[self.per], strict=True)
+        return statistics.median(value / base for value, base in pairs)
 
 
 TARGETS = (
@@ -80,7 +80,7 @@ TARGETS = (
 
 def summarize(runs: Runs, rows: int) -> dict[str, Any]:
     """Return what is saved of a benchmark as JSON."""
-    figures, rounds = list_figures(runs), list_rounds(runs)
+    figures = list_figures(runs)
     return {
         "candidates": {
             name: {
@@ -91,7 +91,7 @@ def summarize(runs: Runs, rows: int) -> dict[str, Any]:
             }
             for name, done in runs.items()
         },
-        "figures": _rounded(figures),
+        "figures": _rounded({name: statistics.median(values) for name, values in figures.items()}),
         "targets": [
             {
                 "target": target.text,
@@ -100,32 +100,24 @@ def summarize(runs: Runs, rows: int) -> dict[str, Any]:
                 "met": value <= target.limit,
             }
             for target in TARGETS
-            if rows >= target.rows and (value := target.value(figures, rounds)) is not None
+            if rows >= target.rows and (value := target.value(figures)) is not None
         ],
     }
 
 
-def list_figures(runs: Runs) -> dict[str, float]:
-    """Return medians of times and maxima of memory by name."""
-    figures = {}
+def list_figures(runs: Runs) -> Figures:
+    """Return all figures; the first round of a session, to warm up, does not count."""
+    figures: dict[str, list[float]] = {}
     for name, done in runs.items():
-        figures[f"{name} seconds"] = statistics.median(run.seconds for run in done)
-        figures[f"{name} cpu_seconds"] = statistics.median(run.measured.cpu_seconds for run in done)
+        figures[f"{name} seconds"] = [run.seconds for run in done]
+        figures[f"{name} cpu_seconds"] = [run.measured.cpu_seconds for run in done]
         for peak in PEAKS:
             if amounts := [amount for run in done if (amount := getattr(run.measured, peak))]:
-                figures[f"{name} {peak}"] = max(amounts)
-        for case, median in done[0].outcome.details.get("medians", {}).items():
-            figures[f"{name}: {case}"] = median
+                figures[f"{name} {peak}"] = [max(amounts)]
+        details = done[0].outcome.details
+        for case, median in details.get("medians", {}).items():
+            figures[f"{name}: {case}"] = details.get("seconds", {}).get(case, [])[1:] or [median]
     return figures
-
-
-def list_rounds(runs: Runs) -> dict[str, list[float]]:
-    """Return the times of each round by name; the first of a session, to warm up, does not count."""
-    rounds = {f"{name} seconds": [run.seconds for run in done] for name, done in runs.items()}
-    for name, done in runs.items():
-        for case, seconds in done[0].outcome.details.get("seconds", {}).items():
-            rounds[f"{name}: {case}"] = seconds[1:]
-    return rounds
 
 
 def compare_numbers(name: str, runs: Runs) -> dict[str, Any] | None:
@@ -153,7 +145,6 @@ def compare_numbers(name: str, runs: Runs) -> dict[str, Any] | None:
 
 
 def all_agree(summary: Mapping[str, Any]) -> bool:
-    """Return whether no number of any candidate differs too much."""
     return all(entry["agreement"] is None or entry["agreement"]["agrees"] for entry in summary["candidates"].values())
 
 
@@ -181,7 +172,6 @@ def format_json(summary: Mapping[str, Any]) -> str:
 
 
 def format_report(summary: Mapping[str, Any]) -> str:
-    """Return the tables that are printed: candidates, cases of sessions, targets."""
     figures = summary["figures"]
     return "\n".join([*_format_candidates(summary), *_format_cases(figures), *_format_targets(summary["targets"])])
 
@@ -202,7 +192,7 @@ def _format_candidates(summary: Mapping[str, Any]) -> Iterator[str]:
         yield _row(name, cells) + ("" if agreement["agrees"] else "  MISMATCH")
 
 
-def _format_cases(figures: Figures) -> Iterator[str]:
+def _format_cases(figures: Mapping[str, float]) -> Iterator[str]:
     cases = [name for name in figures if ": " in name]
     if cases:
         yield f"\n{'case (median of one session)':<40}{'seconds':>9}{'x first':>9}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -18,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from scripts.benchmarks.candidates import CANDIDATES, Candidate, Run, Setting
-from scripts.benchmarks.corpora import BUILD, ROOT, civil_corpus, describe_corpus, read_once, split_corpus
+from scripts.benchmarks.corpora import BUILD, ROOT, civil_corpus, describe_corpus, read_once
 from scripts.benchmarks.measured_process import CandidateError
 from scripts.benchmarks.report import all_agree, format_json, format_report, summarize
 from scripts.benchmarks.task import positive_int
 
 RESULTS = BUILD / "results"
-UNANNOTATED = 0.75
 PACKAGES = ("duckdb", "numpy", "pandas", "pyarrow", "pyspark", "scikit-learn", "scipy")
 DEFAULT = ["job", "embedded", "further", "floor", "warm", "pandas", "numpy", "duckdb", "session"]
 
@@ -34,7 +34,6 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False, allow_abbrev=False)
     parser.add_argument("--rows", type=positive_int)
     parser.add_argument("--corpus", type=_corpus)
-    parser.add_argument("--unannotated-corpus", type=_corpus)
     parser.add_argument("--only", type=_names, default=DEFAULT)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--repeat", type=positive_int, default=3)
@@ -44,8 +43,6 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.rows and arguments.corpus:
         parser.error("--rows and --corpus: both name a corpus. Leave one out.")
-    if arguments.unannotated_corpus and "unannotated" not in arguments.only:
-        parser.error("--unannotated-corpus: only the candidate unannotated reads it. Add it to --only.")
     if arguments.against and not (arguments.against / "jobs" / "bias_metrics.py").exists():
         parser.error(f"--against {arguments.against}: it has no jobs/bias_metrics.py. Name a checkout of the project.")
     if arguments.cores > len(os.sched_getaffinity(0)):
@@ -66,19 +63,6 @@ def _corpus(text: str) -> Path:
     if not any(corpus.glob("*.parquet")):
         raise argparse.ArgumentTypeError(f"{text} has no Parquet files. Name a folder that jobs/make_corpus.py wrote.")
     return corpus
-
-
-def prepare(arguments: argparse.Namespace) -> Setting:
-    """Make the corpora unless they exist, and read them once."""
-    corpora = {"": arguments.corpus or civil_corpus(arguments.rows or 1_800_000, 0.0)}
-    if groups := {"array", "columns"}.intersection(arguments.only):
-        corpora |= dict.fromkeys(groups, split_corpus(corpora[""]))
-    if "unannotated" in arguments.only:
-        rows = describe_corpus(corpora[""])["rows"]
-        corpora["unannotated"] = arguments.unannotated_corpus or civil_corpus(rows, UNANNOTATED)
-    for corpus in corpora.values():
-        read_once(corpus)
-    return Setting(corpora, arguments.repeat, arguments.driver_memory)
 
 
 def choose(names: Sequence[str], against: Path | None) -> list[Candidate]:
@@ -109,7 +93,7 @@ def describe_machine() -> dict[str, object]:
     java = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else "java"
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cpu": _first_value(Path("/proc/cpuinfo"), "model name") or platform.machine(),
+        "cpu": _cpu_model() or platform.machine(),
         "cores": os.cpu_count(),
         "cores_used": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
@@ -129,14 +113,14 @@ def _git(*arguments: str) -> str | None:
     return None if done.returncode else done.stdout.strip()
 
 
-def _first_value(path: Path, name: str) -> str | None:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)
-
-
 def _first_line(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).partition("\n")[0]
+
+
+def _cpu_model() -> str | None:
+    match = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    return match and match[1]
 
 
 def main() -> int:
@@ -147,14 +131,16 @@ def main() -> int:
     machine = describe_machine()
     BUILD.mkdir(parents=True, exist_ok=True)
     try:
-        setting = prepare(arguments)
+        corpus = arguments.corpus or civil_corpus(arguments.rows or 1_800_000)
+        read_once(corpus)
+        setting = Setting(corpus, arguments.repeat, arguments.driver_memory)
         runs = run_in_turn(choose(arguments.only, arguments.against), setting)
     except (CandidateError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
         return 1
-    corpus = describe_corpus(setting.corpora[""])
-    rows = corpus["rows"]
-    head = {"machine": machine, "corpus": corpus, "repeat": setting.repeat, "driver_memory": setting.driver_memory}
+    description = describe_corpus(corpus)
+    rows = description["rows"]
+    head = {"machine": machine, "corpus": description, "repeat": setting.repeat, "driver_memory": setting.driver_memory}
     summary: dict[str, Any] = head | summarize(runs, rows)
     names = [] if arguments.only == DEFAULT else arguments.only
     names = [*names, "against", arguments.against.resolve().name] if arguments.against else names

@@ -38,24 +38,22 @@ def time_cases(spark: SparkSession, cases: Cases, repeat: int) -> dict[str, list
 
 
 def main() -> None:
-    """Run one group."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--group", required=True, choices=GROUPS)
-    parser.add_argument("--corpus", required=True, action="append", help="one or two folders of Parquet files")
+    parser.add_argument("--corpus", required=True, help="a folder of Parquet files")
     parser.add_argument("--repeat", required=True, type=int)
     parser.add_argument("--outcome", required=True, type=Path)
     arguments = parser.parse_args()
     spark = build_session(f"biasspark benchmark: {arguments.group}")
     try:
-        corpora = [spark.read.parquet(path) for path in arguments.corpus]
-        second = arguments.outcome.parent.resolve() if arguments.group == "window" else corpora[-1]
-        seconds = time_cases(spark, GROUPS[arguments.group](corpora[0], second), arguments.repeat)
+        corpus, folder = spark.read.parquet(arguments.corpus), arguments.outcome.parent.resolve()
+        seconds = time_cases(spark, GROUPS[arguments.group](corpus, folder), arguments.repeat)
         medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
         settings = {name: spark.conf.get(name, None) for name in SETTINGS}
         details: dict[str, Any] = {"seconds": seconds, "medians": medians, "settings": settings}
         if arguments.group in GROWING:
             details["exponents"] = exponents(medians)
-        rows = suite(corpora[0]).select("model", "identity", *PAIRS).collect()
+        rows = suite(corpus).select("model", "identity", *PAIRS).collect()
         numbers = [Number(row["model"], row["identity"], metric, row[metric]) for row in rows for metric in PAIRS]
         Outcome(numbers, next(iter(medians.values())), details).write(arguments.outcome)
     finally:

@@ -1,4 +1,4 @@
-"""Write a corpus with ten identities in place of each, with the same number of mentions, for a benchmark.
+"""A corpus with ten identities in place of each, with the same number of mentions.
 
 A mention goes to one of ten identities by a hash of the id of the comment. The new corpus has both sets of identities,
 each as columns of fractions and as one array of strings, so that all are read from files of one layout.
@@ -6,25 +6,21 @@ each as columns of fractions and as one array of strings, so that all are read f
 
 from __future__ import annotations
 
-import argparse
-
 import pyspark.sql.functions as F
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
-from biasspark.session import build_session
 from scripts.benchmarks.task import IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
 
 PARTS = 10
 SPLIT_NAMES = tuple(f"{name}_{part}" for name in IDENTITY_NAMES for part in range(PARTS))
 
 
-def split_columns() -> list[Column]:
-    """Return the columns of the new corpus."""
+def split_identities(corpus: DataFrame) -> DataFrame:
     split = [_split(name, part) for name in IDENTITY_NAMES for part in range(PARTS)]
     named = [F.when(F.col(name) >= THRESHOLD, _part_name(name)) for name in IDENTITY_NAMES]
     whole = [F.when(F.col(name) >= THRESHOLD, F.lit(name)) for name in IDENTITY_NAMES]
     groups = [_known_groups(whole).alias("groups"), _known_groups(named).alias("split_groups")]
-    return [*(F.col(name) for name in (LABEL, *MODELS, *IDENTITY_NAMES)), *split, *groups]
+    return corpus.select(LABEL, *MODELS, *IDENTITY_NAMES, *split, *groups)
 
 
 def _bucket(name: str) -> Column:
@@ -43,19 +39,3 @@ def _part_name(name: str) -> Column:
 def _known_groups(groups: list[Column]) -> Column:
     """Return the identities of a row as an array; NULL if it has no annotations."""
     return F.when(F.col(IDENTITY_NAMES[0]).isNotNull(), F.filter(F.array(*groups), lambda group: group.isNotNull()))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", required=True)
-    parser.add_argument("--out", required=True)
-    arguments = parser.parse_args()
-    spark = build_session("biasspark benchmark: split identities")
-    try:
-        spark.read.parquet(arguments.corpus).select(*split_columns()).write.parquet(arguments.out)
-    finally:
-        spark.stop()
-
-
-if __name__ == "__main__":
-    main()

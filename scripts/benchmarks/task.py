@@ -90,7 +90,6 @@ class Statistic:
 
 
 def list_numbers(statistics: Mapping[tuple[str, str, str], Statistic]) -> list[Number]:
-    """Return the numbers of the U statistics of every (model, identity, metric)."""
     keys = product(MODELS, IDENTITY_NAMES, PAIRS)
     return [Number(*key, metric_of(key[2], statistics[key].auc), statistics[key].variance) for key in keys]
 
@@ -109,12 +108,10 @@ def parse_task(description: str | None) -> argparse.Namespace:
 
 
 def positive_int(text: str) -> int:
-    """Read a positive integer on a command line."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}. It must be a whole number above 0, in digits alone.")
     return int(text)
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return a list of columns for SQL."""
     return ", ".join(f'"{name}"' for name in names)

@@ -22,7 +22,6 @@ PUBLISHED = (0, 5)
 
 
 def time_run(root: Path, corpus: str, warehouse: Path, run_date: date) -> float:
-    """Run the job for a date and return the seconds that it took."""
     job = str(root / "jobs" / "bias_metrics.py")
     paths = ("--set", f"corpus.path='{corpus}'", "--set", f"output.path='{warehouse}'")
     sys.argv = [job, "--config", str(root / "conf" / "demo.toml"), "--run-date", str(run_date), *paths]
