@@ -104,18 +104,22 @@ class Result:
 
 def read_legs(declared: Mapping[str, Any]) -> list[Leg]:
     """Return every environment with each of its sessions, in order."""
-    return [
-        Leg(
-            environment=name,
-            session=session,
-            packages=(*environment["packages"], *declared["tests"]["packages"]) if "packages" in environment else (),
-            newest_java=environment.get("newest_java"),
-            is_open=any("==" not in package for package in environment.get("packages", ())),
-            made_by=environment.get("python"),
-        )
-        for name, environment in declared["environments"].items()
-        for session in environment["sessions"]
-    ]
+    legs = []
+    for name, environment in declared["environments"].items():
+        versions = declared["versions"][environment["versions"]] if "versions" in environment else ()
+        packages = (*environment.get("packages", ()), *versions)
+        legs += [
+            Leg(
+                environment=name,
+                session=session,
+                packages=(*packages, *declared["tests"]["packages"]) if packages else (),
+                newest_java=environment.get("newest_java"),
+                is_open=any("==" not in package for package in packages),
+                made_by=environment.get("python"),
+            )
+            for session in environment["sessions"]
+        ]
+    return legs
 
 
 def choose(legs: Sequence[Leg], names: Sequence[str]) -> list[Leg]:
@@ -146,7 +150,6 @@ def prepare(leg: Leg, today: date) -> None:
 
 
 def build(leg: Leg) -> None:
-    """Build the environment of a leg from scratch."""
     print(f"building {leg.environment}", file=sys.stderr, flush=True)
     python = sys.executable if leg.made_by is None else find_python(leg.made_by)
     if python is None:
@@ -228,7 +231,6 @@ def serve(home: str, environment: dict[str, str], log: Path) -> Iterator[str]:
 
 
 def wait_until_open(port: int, server: subprocess.Popen[bytes]) -> None:
-    """Wait until a server accepts connections."""
     deadline = time.monotonic() + 120
     while True:
         with contextlib.suppress(OSError):
@@ -297,7 +299,6 @@ def compare_tables(folder: Path, first: Path | None) -> str:
 
 
 def format_results(results: Sequence[Result]) -> str:
-    """Return the results as a Markdown table."""
     head = ["environment", *SHOWN, "passed", "failed", "skipped", "tables"]
     rows = [
         [
@@ -312,7 +313,6 @@ def format_results(results: Sequence[Result]) -> str:
 
 
 def main() -> int:
-    """Run the legs, print a line for each and the table, and save both."""
     declared = tomllib.loads(DECLARED.read_text("utf-8"))
     parser = argparse.ArgumentParser(prog="scripts/dev/matrix", description=__doc__)
     parser.add_argument("--part", default="fast", choices=declared["parts"])

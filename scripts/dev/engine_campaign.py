@@ -119,7 +119,6 @@ def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str
 
 
 def _rows_of(frame: DataFrame) -> list[str]:
-    """Collect a frame as sorted texts."""
     return sorted(_write(list(row.values())) for row in frame.toArrow().to_pylist())
 
 
@@ -244,7 +243,6 @@ def ask_both(engines: tuple[Engine, Engine], cases: Sequence[Case], folder: Path
 
 
 def main() -> int:
-    """Run the campaign, print each difference, and write the seed and the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--cases", type=int, default=5_000)

@@ -14,8 +14,7 @@ import argparse
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,37 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 FAULTS = ROOT / "tests" / "faults"
 RESULTS = ROOT / "build" / "faults.xml"
+PASSED, FAILED = "passed", "failed"
 HEAD = "| fault | effect | cases | outcome |\n| --- | --- | ---: | --- |\n"
 
 
-@dataclass
-class Outcome:
-    """The outcomes of the cases of one test."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: list[str] = field(default_factory=list)
-
-    @property
-    def cases(self) -> int:
-        """The number of cases."""
-        return self.passed + self.failed + len(self.skipped)
-
-    def __str__(self) -> str:
-        words = [f"{self.failed} NOT survived"] if self.failed else []
-        words += [f"{len(self.skipped)} not run: {'; '.join(sorted(set(self.skipped)))}"] if self.skipped else []
-        if self.passed:
-            words.insert(0, "survived" if self.passed == self.cases else f"{self.passed} survived")
-        return ", ".join(words)
-
-
-def read_docstrings(folder: Path = FAULTS) -> dict[str, tuple[str, str]]:
+def read_docstrings() -> dict[str, tuple[str, str]]:
     """Return the fault and the effect that each test describes, by its name.
 
     A docstring begins with both, as ``A disk runs full: readers see the earlier run.``
     """
     described = {}
-    for file in sorted(folder.glob("test_*.py")):
+    for file in sorted(FAULTS.glob("test_*.py")):
         for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 summary = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
@@ -66,36 +45,41 @@ def read_docstrings(folder: Path = FAULTS) -> dict[str, tuple[str, str]]:
     return described
 
 
-def read_results(files: Iterable[Path]) -> dict[str, Outcome]:
-    """Return the outcome of each test by its name, in the order of the files."""
+def read_results(files: Iterable[Path]) -> dict[str, list[str]]:
+    """Return by test, in the order of the files, the outcome of each of its cases; why, if it was skipped."""
     cases: dict[tuple[str, str], ElementTree.Element] = {}
     for file in files:
         for case in ElementTree.parse(file).iter("testcase"):
             cases[case.get("classname", ""), case.get("name", "")] = case
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, list[str]] = {}
     for (_, name), case in cases.items():
-        outcome, skipped = outcomes.setdefault(name.partition("[")[0], Outcome()), case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            outcome.failed += 1
-        elif skipped is not None:
-            outcome.skipped.append(skipped.get("message", ""))
-        else:
-            outcome.passed += 1
+        skipped, has_failed = case.find("skipped"), any(case.find(tag) is not None for tag in ("failure", "error"))
+        outcome = FAILED if has_failed else PASSED if skipped is None else skipped.get("message", "")
+        outcomes.setdefault(name.partition("[")[0], []).append(outcome)
     return outcomes
 
 
-def format_table(outcomes: Mapping[str, Outcome], described: Mapping[str, tuple[str, str]]) -> str:
+def describe(outcomes: Sequence[str]) -> str:
+    """Describe the outcomes of a test."""
+    passed, failed = (outcomes.count(outcome) for outcome in (PASSED, FAILED))
+    skipped = [outcome for outcome in outcomes if outcome not in (PASSED, FAILED)]
+    words = ["survived" if passed == len(outcomes) else f"{passed} survived"] if passed else []
+    words += [f"{failed} NOT survived"] if failed else []
+    words += [f"{len(skipped)} not run: {'; '.join(sorted(set(skipped)))}"] if skipped else []
+    return ", ".join(words)
+
+
+def format_table(outcomes: Mapping[str, Sequence[str]], described: Mapping[str, tuple[str, str]]) -> str:
     """Return the table as Markdown, without tests that no longer exist."""
     lines = (
-        f"| {' | '.join(described[name])} | {outcome.cases} | {outcome} |\n"
-        for name, outcome in outcomes.items()
+        f"| {' | '.join(described[name])} | {len(cases)} | {describe(cases)} |\n"
+        for name, cases in outcomes.items()
         if name in described
     )
     return HEAD + "".join(lines)
 
 
 def main() -> None:
-    """Run the tests unless their results are given, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="*", type=Path, metavar="RESULTS.xml")
     files = parser.parse_args().results
@@ -108,8 +92,9 @@ def main() -> None:
     outcomes = read_results(files)
     table = format_table(outcomes, read_docstrings())
     PAGE.write_text(put_between(PAGE.read_text("utf-8"), "faults", table, "scripts/dev/fault_report.py"), "utf-8")
-    cases, failed = (sum(getattr(outcome, name) for outcome in outcomes.values()) for name in ("cases", "failed"))
-    print(f"{PAGE.name}: {len(outcomes)} tests with {cases} cases, {failed} not survived.")
+    cases = [outcome for of_test in outcomes.values() for outcome in of_test]
+    failed = cases.count(FAILED)
+    print(f"{PAGE.name}: {len(outcomes)} tests with {len(cases)} cases, {failed} not survived.")
     sys.exit(failed > 0)
 
 

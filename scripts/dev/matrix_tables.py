@@ -240,7 +240,6 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table, left_out: S
 
 
 def main(folder: Path, engine: Engine) -> int:
-    """Make the corpus, run the jobs in one session, and write the tables as text."""
     write_corpus(folder / "corpus")
     with session_requested(SessionRequest(engine)), job_session("biasspark matrix"):
         for step in STEPS:

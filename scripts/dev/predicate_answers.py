@@ -137,7 +137,6 @@ def compare(answers: Answers, stored: Answers) -> list[str]:
 
 
 def main() -> None:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engine", choices=["embedded", "spark"])
     parser.add_argument("--store", type=Path, help="where to keep what comes out")

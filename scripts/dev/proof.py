@@ -67,7 +67,6 @@ def read_rows(connection: duckdb.DuckDBPyConnection, table: str, run_date: date)
 
 
 def compare_rows(proof: Proof, where: str, table: str, published: Rows, expected: Rows) -> None:
-    """Compare all rows of a table."""
     if published.keys() != expected.keys():
         odd = sorted(map(str, published.keys() ^ expected.keys()))
         raise ProofError(f"{where} and the oracle do not have the same rows: {odd[:5]}.")

@@ -48,7 +48,6 @@ WRITERS = {
 
 
 def main() -> None:
-    """Write both references."""
     for name, (page, text) in REFERENCES.items():
         path = DOCS / page
         path.write_text(put_between(path.read_text("utf-8"), name, text()), "utf-8")
@@ -167,7 +166,6 @@ def describe_section(title: str, declared: Declaration, meaning: str) -> Iterato
 
 
 def lay_out(rows: Iterable[tuple[str, ...]], head: tuple[str, ...]) -> str:
-    """Return a table as Markdown."""
     escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *escaped))
 
