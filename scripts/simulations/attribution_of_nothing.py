@@ -117,7 +117,6 @@ def simulate(kind: str, auc: float, runs: int, seed: Sequence[int]) -> dict[str,
 
 
 def main() -> None:
-    """Simulate all searches and AUCs, print and save the results."""
     options = parse_options(__doc__, "attribution_of_nothing.json", quick=10, seed=20220310)
     run_simulation(options, simulate, product(SEARCHES, AUCS), rows=ROWS)
 

@@ -65,7 +65,6 @@ def draw(setting: Setting, rng: np.random.Generator) -> tuple[list[Cell], list[C
 
 
 def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> tuple[Cell, Cell]:
-    """Draw a cell of this run and of the run before."""
     n_common = round(setting.common * n_rows)
     before, again = rng.normal(size=(2, n_rows))
     if setting.change == FEW_ROWS:
@@ -125,7 +124,6 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
 
 
 def list_settings() -> list[Setting]:
-    """Return all settings."""
     sizes = ((100, 1000), (300, 300), (1000, 1000))
     few = [Setting(FEW_ROWS, 0.01, rows) for rows in ((300, 600), (500, 500))]
     few += [Setting(FEW_ROWS, 0.05, rows) for rows in ((100, 1000), (300, 300))]
@@ -134,7 +132,6 @@ def list_settings() -> list[Setting]:
 
 
 def main() -> None:
-    """Simulate all settings, print and save the results."""
     options = parse_options(__doc__, "change_errors.json", quick=4)
     run_simulation(options, simulate, ((setting,) for setting in list_settings()), level=LEVEL)
 

@@ -33,6 +33,7 @@ from biasspark.comparison.differences import (
 )
 from biasspark.metrics.intervals import auc_interval
 from biasspark.ranking.kernels.paired_products import Products
+from biasspark.ranking.kernels.sorted_runs import place_among
 from scripts.simulations.kept_results import parse_options, run_simulation
 
 Cells = tuple[Floats, Floats]
@@ -103,12 +104,10 @@ def draw_cell(setting: Setting, n_rows: int, rng: np.random.Generator) -> Floats
 
 def placements(rows: Floats, cell: Floats) -> Ints:
     """Return the doubled placements of rows among those of a cell, by one model."""
-    ordered = np.sort(cell)
-    return np.searchsorted(ordered, rows, "left") + np.searchsorted(ordered, rows, "right")
+    return place_among(rows, np.sort(cell))
 
 
 def pair_by_delong(low: Floats, high: Floats) -> PairedMetric:
-    """Return both AUCs with DeLong's variances."""
     sides = []
     for rows, cell in ((low, high), (high, low)):
         x, y = (placements(*scores) for scores in zip(rows, cell, strict=True))
@@ -174,7 +173,6 @@ def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:
 
 
 def list_settings() -> list[Setting]:
-    """Return all settings."""
     settings = [
         Setting(kind, values, sizes, correlation)
         for kind, metrics in (("auc", AUCS), ("gap", GAPS))
@@ -198,7 +196,6 @@ def list_settings() -> list[Setting]:
 
 
 def main() -> None:
-    """Simulate all settings, print and save the results."""
     options = parse_options(__doc__, "comparison_coverage.json", quick=20)
     run_simulation(options, simulate, ((setting,) for setting in list_settings()), level=LEVEL)
 

@@ -23,7 +23,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from biasspark.arrays import Flags, Floats, Ints
+from biasspark.arrays import Flags, Floats, Ints, apply
 from biasspark.distributions import normal_quantile
 from biasspark.metrics.intervals import MIN_FOR_LOGIT, auc_interval, delong_variance, logit_delong, newcombe
 from scripts.simulations.kept_results import parse_options, write_results
@@ -36,8 +36,6 @@ Z = normal_quantile(LEVEL)
 AUCS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 SMALL = (2, 3, 5, 10, 20, 30, 50, 100, 300)
 TOLERANCE = 1e-12
-
-_erf = np.frompyfunc(math.erf, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ Draw = Callable[[float, int, int, int, np.random.Generator], Sample]
 
 def normal_cdf(x: Floats) -> Floats:
     """Return the distribution function of the standard normal distribution."""
-    return 0.5 * (1 + np.asarray(_erf(x / math.sqrt(2)), dtype=np.float64))
+    return 0.5 * (1 + apply(math.erf, x / math.sqrt(2)))
 
 
 def sample_large(shares_below: Floats, n_large: int, auc: float, rng: np.random.Generator) -> Sample:
@@ -152,8 +150,6 @@ class Estimate:
     """Rows of the smaller cell."""
     variance: Floats
     """DeLong's."""
-    wald: Ends
-    """A ± z·sqrt(V)."""
     logit: Ends
     """The method ``logit_delong``; a point where the variance is 0."""
     newcombe: Ends
@@ -178,7 +174,6 @@ class Estimate:
             auc=auc,
             smaller=np.minimum(m, n),
             variance=variance,
-            wald=(auc - Z * np.sqrt(variance), auc + Z * np.sqrt(variance)),
             logit=(logit[0], logit[1]),
             newcombe=newcombe(auc, m.astype(float), n.astype(float), Z),
             product=auc_interval(auc, variance, m, n, LEVEL)[:2],
@@ -216,7 +211,7 @@ def logit_if(condition: Callable[[Estimate], Flags]) -> Rule:
 
 CHOSEN = f"wider of both, logit from min(m,n)A(1-A) >= {MIN_FOR_LOGIT:g}"
 RULES: dict[str, Rule] = {
-    "wald_delong": lambda e: e.wald,
+    "wald_delong": lambda e: (e.auc - Z * np.sqrt(e.variance), e.auc + Z * np.sqrt(e.variance)),
     "logit_delong": lambda e: e.logit,
     "newcombe": lambda e: e.newcombe,
     "logit from min(m,n) >= 30": logit_if(lambda e: e.smaller >= 30),
@@ -279,7 +274,6 @@ def summarize(results: list[Result], rule: str) -> dict[str, object]:
 
 
 def summarize_groups(results: list[Result]) -> dict[str, dict[str, dict[str, object]]]:
-    """Return the summary of every rule over groups of settings."""
     assumed = [result for result in results if result.distribution in ASSUMED]
     groups = {
         "assumed": assumed,
@@ -294,7 +288,6 @@ def summarize_groups(results: list[Result]) -> dict[str, dict[str, dict[str, obj
 
 
 def main() -> None:
-    """Simulate all settings, print the summaries, and save them with the coverage in each setting."""
     options = parse_options(__doc__, "interval_coverage.json", runs=8000, quick=200)
     results: list[Result] = []
     for number, (name, draw) in enumerate((ASSUMED | STRESS).items()):

@@ -48,6 +48,5 @@ def write_results(out: Path, head: Mapping[str, object], results: Sequence[objec
 
 
 def read_results(name: str) -> dict[str, Any]:
-    """Read a saved result."""
     saved: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
     return saved
