@@ -2,8 +2,7 @@
 
 A row of EXAMPLES is narrow, because transferring rows to Python is most of the cost of ranking them: one score per
 model, a few BIGINT words that pack label, reasons, slices and memberships, and one column of strings for each source
-whose identities are data values (a categorical column, an array, the terms found in a text). The kernels on the
-executors read it, too.
+whose identities are data values (a categorical column, an array, the terms found in a text).
 """
 
 from __future__ import annotations

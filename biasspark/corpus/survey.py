@@ -47,10 +47,7 @@ _NO_ROWS = Words(
 _ID_SHARE = 16
 """Of large corpora, the ids of one hash in 16 are sampled: all rows of an id, or none."""
 _SKETCH_BITS = 16
-"""Estimates distinct ids to within half a percent.
-
-`approx_count_distinct` at that precision takes longer than the ranking: Spark compiles its 6,500 words of state.
-"""
+"""Estimates distinct ids to within half a percent."""
 
 
 @dataclass(frozen=True)
@@ -357,10 +354,7 @@ def _boundaries(quantiles: Floats, ranges: int) -> Floats:
 
 
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
-    """Sort values as their column does: numbers by size, strings by code point.
-
-    Raises `InputError` if there are too many.
-    """
+    """Sort values: numbers by size, strings by code point. Raises `InputError` if there are too many."""
     known = [value for value in values if value is not None]
     if len(known) > MAX_VALUES:
         problem = (
@@ -376,8 +370,7 @@ class Cutpoints:
     """The cutpoints of one model."""
 
     thresholds: tuple[float, ...]
-    """In the order of the configuration, rounded to the type of the model's column: the float32 0.7 is less than
-    0.7."""
+    """In the order of the configuration, each rounded to the type of the model's column."""
     bin_edges: tuple[float, ...]
     """One more than bins, ascending; empty without histograms."""
 

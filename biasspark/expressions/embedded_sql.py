@@ -132,10 +132,7 @@ def _read(text: str) -> Iterator[_Token]:
 
 
 def _replace_constants(tokens: Iterable[_Token]) -> list[_Token]:
-    """Return tokens with literals in place of the constants that predicates of attribution hold.
-
-    These are casts of numbers in quotes to DOUBLE, characters by their numbers, and concatenations of strings.
-    """
+    """Return tokens with literals for the constants in predicates of attribution: casts of texts, chr and concat."""
     result: list[_Token] = []
     for token in tokens:
         result.append(token)

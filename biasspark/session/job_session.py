@@ -101,7 +101,6 @@ _NO_JAVA = (
     "that cannot be fetched (spark.jars.packages), spark.driver.memory, options of Java, and PYSPARK_SUBMIT_ARGS."
 )
 _NO_SERVER_URL = "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
-_NO_MASTER = "--master: it must be yarn, or a form such as local[4] or spark://host:7077. Correct it."
 _LONGEST_SILENCE = 15.0
 """Seconds for which a server may not answer."""
 # Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
@@ -246,7 +245,7 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     builder = SparkSession.builder.appName(app_name)
     if request.master:
         if not re.match(r"local(-cluster)?(\[.*])?$|yarn$|\w+://", request.master):
-            raise ConfigError(_NO_MASTER)
+            raise ConfigError("--master: it must be yarn, or a form such as local[4] or spark://host:7077. Correct it.")
         settings = {**settings, "spark.master": request.master}
     remote = request.remote or os.environ.get("SPARK_REMOTE", "")
     if request.remote:
