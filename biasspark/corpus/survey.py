@@ -95,7 +95,7 @@ class Survey:
             )
             fix = "Leave it out, and ranges are chosen."
             raise InputError(Fault(("ranking", "ranges"), ranges, problem, fix))
-        return [_boundaries(quantiles, ranges) for quantiles in self.quantiles]
+        return [np.unique(quantiles_of(quantiles, ranges)) for quantiles in self.quantiles]
 
     @property
     def chosen_ranges(self) -> int:
@@ -345,12 +345,6 @@ def quantiles_of(sample: Floats, parts: int) -> Floats:
     sample = sample[~np.isnan(sample)]
     index = np.ceil(np.arange(1, parts) * len(sample) / parts).astype(np.int64) - 1
     return np.sort(sample + 0.0)[np.maximum(index, 0)] if len(sample) else sample
-
-
-def _boundaries(quantiles: Floats, ranges: int) -> Floats:
-    """Choose the quantiles that cut into this number of ranges; fewer if scores repeat."""
-    index = (np.arange(1, ranges) * (len(quantiles) + 1)) // ranges - 1
-    return np.unique(quantiles[index]) if len(quantiles) else quantiles
 
 
 def order_values(values: Iterable[str | None], name: str, numeric: bool) -> tuple[str, ...]:
