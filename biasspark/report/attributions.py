@@ -27,9 +27,8 @@ ColorOf = Callable[[float | None], str]
 class HeatMap(NamedTuple):
     """The groups of a grouping against each other, with cells by (positive group, negative group).
 
-    Headroom is colored by its square root, up to ``max_headroom``.
-    Spacious cells have room for intervals, which are otherwise shown on hover. ``n_hidden`` smaller groups are left
-    out.
+    Headroom is colored by its square root, up to ``max_headroom``. Spacious cells have room for intervals, which are
+    otherwise shown on hover. ``n_hidden`` smaller groups are left out.
     """
 
     model: str
@@ -45,10 +44,7 @@ class HeatMap(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A node of a tree of segments or pairs, with the rules that select its rows.
-
-    ``rule`` is what its split adds to ``whole_rule``; ``predicate`` is the whole rule as SQL.
-    """
+    """A node of a tree. ``rule`` is what its split adds to ``whole_rule``, and ``predicate`` is the latter as SQL."""
 
     row: Row
     rule: str
@@ -282,9 +278,8 @@ def _in_configured_order(report: ReportData, key: str, names: Sequence[str]) -> 
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
-def list_measures(segments: Mapping[str, Mapping[str, Row]]) -> list[str]:
-    """Return the measures that have any value. Without probabilities there are no losses."""
-    rows = [row for by_model in segments.values() for row in by_model.values()]
+def list_measures(rows: Rows) -> list[str]:
+    """Return the measures of named segments that have any value. Without probabilities there are no losses."""
     return [name for name in SEGMENT_COLORS if any(row[name] is not None for row in rows)]
 
 

@@ -85,7 +85,7 @@ def describe_method(report: ReportData) -> str:
 def compare_with_baselines(report: ReportData) -> list[BaselineComparison]:
     """Return one comparison for each pair of models that was compared."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    for (slice_name, model, baseline, verdict), n in sorted(report.count("model_comparisons").items()):
+    for (slice_name, model, baseline, verdict), n in sorted(report.counts.get("model_comparisons", {}).items()):
         if slice_name == columns.ALL_ROWS:
             counts.setdefault((model, baseline), dict.fromkeys(columns.VERDICTS, 0))[verdict] = n
     return [_compare(report, *pair, counts_of_pair) for pair, counts_of_pair in counts.items()]

@@ -152,9 +152,8 @@ def is_weak(row: Row, name: str) -> bool:
     return is_imprecise(row[f"{name}_low"], row[f"{name}_high"])
 
 
-def goodness(row: Row, name: str) -> float:
-    """Return a metric of the suite such that lower is worse: an AUC, or minus the size of a gap."""
-    value: float = row[name]
+def goodness(value: float, name: str) -> float:
+    """Return a value such that lower is worse: an AUC as it is, or minus the size of a gap."""
     return -abs(value) if name in SUMMARIZED_GAPS else value
 
 

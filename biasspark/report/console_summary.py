@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
-from biasspark.report.attributions import SEGMENT_COLORS, describe_zero, pick_ends, subtract_overall
+from biasspark.report.attributions import describe_zero, list_measures, pick_ends, subtract_overall
 from biasspark.report.cells import Row, describe_outside
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
@@ -35,12 +35,9 @@ _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positi
 def show_worst_identities(metrics: pa.Table) -> str:
     """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
 
-    They are at most `MAX_SHOWN` in all, or `FEWEST_OF_MODEL` of each model if that is more.
-
-    The rule is that of ``conf/sql/worst_identities.sql``: among the subgroup, BPSN and BNSP AUC of an identity, the one
-    with the lowest upper end of its interval counts, and the lowest such end comes first. Identities with fewer than
-    `MIN_ROWS` rows or without an interval are left out, since the lowest of many such estimates is low by chance. So
-    are those whose counts are suppressed. A line below the table counts these rows. The bias is never cut.
+    They are at most `MAX_SHOWN` in all, or `FEWEST_OF_MODEL` of each model if that is more, in the order of
+    ``conf/sql/worst_identities.sql``: by the upper end of `find_lowest`. A line below counts those that are left out,
+    for fewer than `MIN_ROWS` rows, suppressed counts or no interval. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed")).to_pylist()
@@ -110,8 +107,8 @@ def show_changes(comparisons: pa.Table) -> str:
         parts.append("\n".join([title, format_table(shown[:MAX_SHOWN], _CHANGED), *more]))
     note = (
         "Differences of AEGs are those of their sizes. All comparisons, also those of background_auc, are counted here "
+        f"and in latest_{MODEL_COMPARISONS.name}."
     )
-    note += f"and in latest_{MODEL_COMPARISONS.name}."
     return "\n\n".join([*parts, _show_verdicts(rows), note])
 
 
@@ -303,8 +300,8 @@ def _show_segments(rows: Sequence[Row]) -> str:
         segment: "/".join(map(str, sorted({row["n_rows"] for row in segment_rows})))
         for (segment,), segment_rows in group_rows(rows, "segment").items()
     }
-    measured, known = [], [name for name in SEGMENT_COLORS if any(row[name] is not None for row in rows)]
-    for measure, row in product(known, rows):
+    measured = []
+    for measure, row in product(list_measures(rows), rows):
         difference = subtract_overall(row, overall[row["model"]], measure)
         shown = "-" if row[measure] is None else f"{row[measure]:.4f}"
         shown += "" if difference is None else f" {difference:+z.4f}"

@@ -17,7 +17,7 @@ _ABBREVIATIONS = re.compile(r"\b(?:auc|aeg|bpsn|bnsp)\b", re.IGNORECASE)
 
 
 def _words(column: str) -> str:
-    return _ABBREVIATIONS.sub(lambda word: word[0].upper(), column.replace("_", " ").capitalize())
+    return _ABBREVIATIONS.sub(lambda word: word[0].upper(), column.removeprefix("n_").replace("_", " ").capitalize())
 
 
 SUITE_TITLES = {name: _words(name) for name in SUITE}
@@ -53,13 +53,10 @@ _TITLES: Mapping[str, str] = {
     "n_subgroup_positive": "Positives of the identity",
     "n_background_negative": "Negatives of the background",
     "n_background_positive": "Positives of the background",
-    "n_negatives_to_add": "Negatives to add",
     "n_negatives_honest": "Negatives used to estimate",
     "n_positives_honest": "Positives used to estimate",
     "n_honest": "Rows used to estimate",
     "mean_honest": "Mean over the rows used to estimate",
-    "n_pairs": "Pairs",
-    "n_rows": "Rows",
     "n_rejected": "Rejected rows",
     **_RATE_TITLES,
     **{f"{rate}_gap": f"{title} gap" for rate, title in _RATE_TITLES.items()},

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from biasspark import columns
 from biasspark.report import cells, report_data
-from biasspark.report.cells import Row, TableCell
+from biasspark.report.cells import Row, TableCell, goodness
 from biasspark.report.definitions import SUITE
 from biasspark.report.report_data import ReportData, Rows
 from biasspark.text import list_first, show_visibly
@@ -51,15 +51,14 @@ class Decision(NamedTuple):
 class GateSummary:
     """What a reader sees first: the outcome, overall and for each model, and what changed.
 
-    ``outcome`` is an outcome of the gate or ``no_gate``. ``all_broken`` are the alerts that fail or warn; the worst of
-    them are ``broken``, and ``other_alerts`` are shown below these. ``n_hidden`` alerts are not shown. ``has_p`` says
-    if any has adjusted p-values. ``acceptance`` is the row of the ledger by which a person accepted this run.
+    ``outcome`` is an outcome of the gate or ``no_gate``. ``broken`` are the alerts that fail or warn, the worst first.
+    Below the first `MAX_BROKEN` of them are ``other_alerts``, and ``n_hidden`` are not shown. ``has_p`` says if any has
+    adjusted p-values. ``acceptance`` is the row of the ledger by which a person accepted this run.
     """
 
     outcome: str
     title: str
     decisions: Sequence[Decision]
-    all_broken: Rows
     broken: Rows
     other_alerts: Rows
     n_hidden: int
@@ -73,8 +72,9 @@ def build_gate_summary(report: ReportData) -> GateSummary:
     """Return what the gate decided on a run, and what changed since the baseline."""
     alerts = report.alerts()
     by_model = {model: Counter[str]() for model in report.models()}
-    for (model, outcome), n in (counted for name in report_data.ALERTS for counted in report.count(name).items()):
-        by_model.setdefault(model, Counter())[outcome] += n
+    for name in report_data.ALERTS:
+        for (model, outcome), n in report.counts.get(name, {}).items():
+            by_model.setdefault(model, Counter())[outcome] += n
     counts = sum(by_model.values(), Counter[str]())
     outcome = alerts[0]["outcome"] if alerts else NO_GATE
     n, of_all = counts[outcome], f"of {counts.total():,} checks"
@@ -92,8 +92,7 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         outcome=outcome,
         title=titles[outcome],
         decisions=[decide(model, by_model[model], alerts) for model in models],
-        all_broken=broken,
-        broken=broken[:MAX_BROKEN],
+        broken=broken,
         other_alerts=alerts[min(len(broken), MAX_BROKEN) : report_data.MAX_ALERTS],
         n_hidden=max(counts.total() - report_data.MAX_ALERTS, 0),
         has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
@@ -211,7 +210,7 @@ def find_changes(metrics: Rows, earlier: Rows) -> tuple[list[Change], int]:
             continue
         n_compared += 1
         if low > past_high or high < past_low:
-            worse, size = cells.goodness(row, name) < cells.goodness(past, name), abs(row[name] - past[name])
+            worse, size = goodness(row[name], name) < goodness(past[name], name), abs(row[name] - past[name])
             values = _with_interval(past, name), _with_interval(row, name)
             changes.append(Change(row["model"], row["identity"], name, worse, *values, size))
     changes.sort(key=lambda change: (not change.worse, -change.size, change.model, change.identity))

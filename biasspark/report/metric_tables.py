@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_reason
-from biasspark.report.report_data import ReportData, find_lowest, group_rows
+from biasspark.report.report_data import ReportData, find_lowest, group_rows, lowest_first
 from biasspark.text import show_visibly
 
 MAX_WORST = 8
@@ -35,38 +35,30 @@ class SummaryCell(NamedTuple):
 
 def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str, list[SummaryCell]]:
     """Return for each measure of a slice a cell per model. Worst values have the interval of their identity."""
-    summaries, models = report.summaries(slice_name), report.models()
+    summaries, suite, models = report.summaries(slice_name), report.suite(slice_name), report.models()
     rows = {"auc": [SummaryCell(cells.metric_cell(summaries.get(model), "auc")) for model in models]}
     for name, column in report_data.WORST.items():
-        rows[column] = [_worst_value(report, slice_name, model, name) for model in models]
+        worst = [(model, summaries.get(model, {}).get(f"{column}_identity") or "") for model in models]
+        rows[column] = [SummaryCell(cells.metric_cell(suite.get(key), name), key[1]) for key in worst]
     for column in _MEANS:
         rows[column] = [SummaryCell(cells.sum_cell(summaries.get(model), column)) for model in models]
     return {column: _mark_best(row_cells, column) for column, row_cells in rows.items()}
-
-
-def _worst_value(report: ReportData, slice_name: str, model: str, name: str) -> SummaryCell:
-    summary: Row = report.summaries(slice_name).get(model) or {}
-    identity = summary.get(f"{report_data.WORST[name]}_identity") or ""
-    return SummaryCell(cells.metric_cell(report.suite(slice_name).get((model, identity)), name), identity)
 
 
 def _mark_best(row_cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     """Mark the best number of a row unless the shown digits are equal or a value is weak."""
     sign = -1.0 if column.endswith("_max_abs") else 1.0
     values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in row_cells]
-    defined = [value for value in values if value is not None]
-    has_weak = any(model.cell.weak for model in row_cells)
-    if len(defined) < 2 or min(defined) == max(defined) or has_weak:
+    defined = {value for value in values if value is not None}
+    if len(defined) < 2 or any(model.cell.weak for model in row_cells):
         return list(row_cells)
     return [model._replace(best=value == max(defined)) for model, value in zip(row_cells, values, strict=True)]
 
 
 def list_worst(report: ReportData, model: str, n: int = MAX_WORST) -> list[Row]:
-    """Return the rows of the worst identities of a model on all rows: those whose lowest AUC has the lowest upper end.
-
-    The lowest AUC is that of `biasspark.report.report_data.find_lowest`.
-    """
-    return _sort_worst(report.rows("bias_metrics", slice=ALL_ROWS, model=model))[:n]
+    """Return the rows of a model on all rows with an AUC, the n worst in the order of `lowest_first`."""
+    rows = report.rows("bias_metrics", slice=ALL_ROWS, model=model)
+    return sorted((row for row in rows if find_lowest(row).metric), key=lowest_first)[:n]
 
 
 def list_worst_by_model(report: ReportData) -> dict[str, list[Row]]:
@@ -76,7 +68,7 @@ def list_worst_by_model(report: ReportData) -> dict[str, list[Row]]:
 
 def list_worst_pairs(report: ReportData) -> dict[str, list[Row]]:
     """Return the rows of the worst crossed pairs of each model on all rows."""
-    return {model: _sort_worst(rows) for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
+    return {model: rows for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
 
 
 def axis_start(worst: Mapping[str, Sequence[Row]]) -> float:
@@ -90,17 +82,9 @@ def axis_start(worst: Mapping[str, Sequence[Row]]) -> float:
 def count_lower(report: ReportData, model: str, worst: Row) -> int:
     """Return the number of other shown identities with an AUC below that of the worst one, though less certainly so."""
     lowest = worst[find_lowest(worst).metric]
-    aucs = (
-        [row[name] for name in SUMMARIZED_AUCS if row[name] is not None]
-        for row in report.rows("bias_metrics", slice=ALL_ROWS, model=model)
-        if row["identity"] != worst["identity"]
-    )
-    return sum(any(auc < lowest for auc in row_aucs) for row_aucs in aucs)
-
-
-def _sort_worst(rows: Iterable[Row]) -> list[Row]:
-    with_auc = (row for row in rows if find_lowest(row).metric)
-    return sorted(with_auc, key=lambda row: (find_lowest(row)[:2], row["identity"]))
+    rows = report.rows("bias_metrics", slice=ALL_ROWS, model=model)
+    rest = (row for row in rows if row["identity"] != worst["identity"])
+    return sum(any(row[name] is not None and row[name] < lowest for name in SUMMARIZED_AUCS) for row in rest)
 
 
 def list_metrics(report: ReportData, slice_name: str) -> dict[str, dict[str, Row]]:
@@ -191,10 +175,7 @@ def share_interval(n: int, total: int, level: float) -> tuple[float, float]:
 
 
 def list_templates(report: ReportData) -> dict[str, dict[str, tuple[Row, TableCell, TableCell]]]:
-    """Return by identity and model the row of ``template_means``, the mean score, and the departure.
-
-    The identity with the largest departure of any model is first.
-    """
+    """Return by identity, the largest departure first, and model the means over templates, as a row and as cells."""
     means: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {}
     for model in report.models():
         rows = report.rows("template_means", model=model)
@@ -248,16 +229,6 @@ class BalanceTable(NamedTuple):
     outside: str
 
 
-def list_balance(report: ReportData) -> BalanceTable | None:
-    """Return the shares of positives by identity and text length; None without any.
-
-    First come identities for which a high share over all lengths is most certain, by the lower end of its interval, and
-    last those with fewer than ten rows.
-    """
-    rows = report.rows("label_balance")
-    return tabulate_balance(rows, report.level, report.config) if rows else None
-
-
 def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
     """Return by model the row of all its training data and the identities that lacked most, if comments were added."""
     plan = [row for row in report.rows("label_balance", bucket=EVERY_LENGTH) if row["n_negatives_to_add"]]
@@ -275,9 +246,10 @@ def list_training(report: ReportData) -> dict[str, tuple[Row, BalanceTable]]:
 def tabulate_balance(
     rows: Sequence[Row], level: float, config: Mapping[str, Any], added: str = "n_negatives_to_add"
 ) -> BalanceTable:
-    """Lay out the rows of one model, with intervals at a level, titled by the configuration of the run.
+    """Lay out rows of ``label_balance`` or of one model, with intervals at a level, titled by the configuration.
 
-    ``added`` is the column with the number of added rows, or of those to add.
+    First come identities for which a high share over all lengths is most certain, by the lower end of its interval, and
+    last those with fewer than ten rows. ``added`` is the column with the number of added rows, or of those to add.
     """
     lengths = {row["bucket"]: row["length_low"] for row in rows}
     bins = sorted(lengths, key=lambda name: (name == EVERY_LENGTH, lengths[name] or 0, name))

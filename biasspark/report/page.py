@@ -35,25 +35,30 @@ from biasspark.report import (
 from biasspark.report.panels import color_rules
 from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, Rows
 from biasspark.report.text_formats import escape_markdown, write_out
-from biasspark.tables.schemas import BIAS_METRICS
+from biasspark.tables.schemas import BIAS_METRICS, TABLES
 from biasspark.text import describe_type, format_count, show_visibly
 
 LONGEST_UNBROKEN = 12
 
 
 class Section(NamedTuple):
-    """A section of the report, and the tables that it shows.
+    """A section of the report, the tables that it shows, and its title among the links if that is not the heading.
 
-    If none of them was measured, the report says ``what`` is missing, unless that is empty, and names the ``job`` that
+    If none of them was measured, the report says ``what`` is missing, unless that is empty, and names the job that
     measures it and the ``part`` of the configuration that turns it on.
     """
 
     anchor: str
-    title: str
+    heading: str
     tables: Sequence[str] = ()
     what: str = ""
-    job: str = BIAS_METRICS.job
     part: str = ""
+    title: str = ""
+
+    @property
+    def job(self) -> str:
+        """The job that measures the tables, of which the first is a published one."""
+        return TABLES[self.tables[0]].job
 
     def is_shown(self, report: ReportData) -> bool:
         """Return whether the section has anything to show, or a lost table."""
@@ -63,23 +68,33 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("models", "Side by side", ("model_summary",)),
-    Section("against", "Baseline", ("model_comparisons",), "comparisons with a baseline", "compare_models", "compare"),
-    Section("worst", "Worst", ("bias_metrics",), "metrics of identities", part="identities"),
+    Section("models", "Models side by side", ("model_summary",), title="Side by side"),
+    Section(
+        "against", "Against the baseline", ("model_comparisons",), "comparisons with a baseline", "compare", "Baseline"
+    ),
+    Section("worst", "The worst identities", ("bias_metrics",), "metrics of identities", "identities", "Worst"),
     Section("identities", "Every identity", ("bias_metrics",)),
     Section("intervals", "Intervals", ("bias_metrics",)),
-    Section("scores", "Scores", ("score_histograms",), "score distributions", part="histograms"),
+    Section("scores", "Score distributions", ("score_histograms",), "score distributions", "histograms", "Scores"),
     Section("trends", "Over time"),
     Section(
-        "thresholds", "Thresholds", ("threshold_rates", "threshold_summary"), "rates at thresholds", part="thresholds"
+        "thresholds",
+        "At a threshold",
+        ("threshold_rates", "threshold_summary"),
+        "rates at thresholds",
+        "thresholds",
+        "Thresholds",
     ),
-    Section("templates", "Templates", ("template_means", "template_scores"), "scores by template", part="templates"),
-    Section("attribution", "Attribution", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "attribution"),
-    Section("balance", "Label balance", ("label_balance",), "label balance", part="label_balance"),
-    Section("pinned", "Pinned AUC", ("pinned_auc", "pinned_skew"), "pinned AUC", part="pinned_auc"),
-    Section("source", "How measured"),
+    Section("templates", "Templates", ("template_scores", "template_means"), "scores by template", "templates"),
+    Section(
+        "attribution", "Where the AUC is lost", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "Attribution"
+    ),
+    Section("balance", "Label balance", ("label_balance",), "label balance", "label_balance"),
+    Section("pinned", "Pinned AUC", ("pinned_auc", "pinned_skew"), "pinned AUC", "pinned_auc"),
+    Section("source", "How it was measured", title="How measured"),
     Section("definitions", "Definitions"),
 )
+"""In the order of the page. Each has a template of its name, but for the intervals: they are part of the identities."""
 
 
 def write_model_card(report: ReportData) -> str:

@@ -48,7 +48,7 @@ class Lowest(NamedTuple):
     """The AUC of an identity whose interval ends lowest. Tuples sort from the worst identity to the best.
 
     ``weakness`` is 0 for an AUC with an interval and at least `MIN_ROWS` rows, 1 with fewer rows, 2 without interval,
-    and 3 without an AUC. ``high`` is the upper end of the interval, or the value without one.
+    and 3 without an AUC and so a ``metric``. ``high`` is the upper end of the interval, or the value without one.
     """
 
     weakness: int
@@ -57,10 +57,7 @@ class Lowest(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """An earlier run of the same corpus, its metrics on all rows, and whether its files are gone.
-
-    ``differences`` says in phrases what was measured differently then.
-    """
+    """An earlier run: its metrics on all rows, whether its files are gone, and in what it was measured differently."""
 
     run_date: date
     run_id: str
@@ -82,7 +79,7 @@ class ReportData:
     tables
         The shown rows by table (see `filter_tables`). Empty tables are left out.
     counts
-        The number of rows of each table of `COUNTED_BY`, by the values of these columns.
+        The number of rows of each table of `COUNTED_BY`, shown or not, by the values of these columns.
     lost
         The tables whose files are gone though the ledger lists them, each with the fault.
     runs, configs
@@ -157,11 +154,6 @@ class ReportData:
         """Return the rows of a table that have these values; none without the table."""
         return [row for row in self.tables.get(table, ()) if all(row[name] == value for name, value in values.items())]
 
-    def count(self, table: str) -> Counter[tuple[Any, ...]]:
-        """Return the number of rows of a table of `COUNTED_BY` by the values of these columns, shown or not."""
-        counted = {key: len(rows) for key, rows in group_rows(self.rows(table), *COUNTED_BY[table]).items()}
-        return Counter(self.counts.get(table, counted))
-
     def alerts(self) -> list[Row]:
         """Return the alerts of the gate, also those on comparisons of models, in their order."""
         return sorted((row for name in ALERTS for row in self.rows(name)), key=alert_order)
@@ -221,17 +213,11 @@ def group_rows(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list
 
 def order_worst_first(metrics: Rows) -> list[str]:
     """Return the identities in rows of ``bias_metrics``, sorted by `find_lowest` of any model, then by name."""
-    groups = group_rows(metrics, "identity")
-    lowest = {name: min(map(find_lowest, rows)) for (name,), rows in groups.items()}
-    return sorted(lowest, key=lambda name: (lowest[name][:2], name))
+    return list(dict.fromkeys(row["identity"] for row in sorted(metrics, key=lowest_first)))
 
 
 def find_lowest(row: Row) -> Lowest:
-    """Return the subgroup, BPSN or BNSP AUC of a row of ``bias_metrics`` for which a low value is most certain.
-
-    It is the one with the lowest upper end of its interval, or without intervals the lowest one. Without any AUC, no
-    metric is named.
-    """
+    """Return the subgroup, BPSN or BNSP AUC of a row of ``bias_metrics`` for which a low value is most certain."""
     has_few_rows = (row["n_subgroup_negative"] or 0) + (row["n_subgroup_positive"] or 0) < MIN_ROWS
     aucs = (
         Lowest(2, row[name], name) if high is None else Lowest(int(has_few_rows), high, name)
@@ -239,6 +225,11 @@ def find_lowest(row: Row) -> Lowest:
         if row[name] is not None
     )
     return min(aucs, default=Lowest(3, 0.0, ""))
+
+
+def lowest_first(row: Row) -> tuple[int, float, str]:
+    """Return the sort key of rows of ``bias_metrics`` by `find_lowest`, then by identity."""
+    return *find_lowest(row)[:2], row["identity"]
 
 
 def choose_thresholds(rows: Rows) -> list[float]:
@@ -336,16 +327,14 @@ def _filter_suite(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], li
     n_pictured = max(1, min(MAX_PICTURED, MAX_PICTURES // max(1, len(slices) * n_models)))
     pictured = order_worst_first(singles)[:n_pictured] if len(slices) > 1 else []
     n_others = min(MAX_IDENTITIES, max(MIN_IN_SLICE, MAX_SLICE_ROWS // max(1, len(slices) - 1)))
-    identities = {
-        name: _shown_identities(
-            [row for row in singles if row["slice"] == name],
-            summaries.filter(pc.field("slice") == name).to_pylist(),
-            MAX_IDENTITIES if name == ALL_ROWS else n_others,
-        ).union(pictured)
-        for name in slices
-    }
+    slice_summaries, identities = keep(summaries, slice=slices).to_pylist(), dict[str, set[str]]()
+    for name in slices:
+        ranked = order_worst_first([row for row in singles if row["slice"] == name])
+        n_ranked = MAX_IDENTITIES if name == ALL_ROWS else n_others
+        of_slice = [row for row in slice_summaries if row["slice"] == name]
+        worst = {row[f"{column}_identity"] for row in of_slice for column in WORST.values()} - {None}
+        identities[name] = {*ranked[:n_ranked], *worst, *pictured, OVERALL}
     slice_metrics = [keep(rows, slice=[name], identity=identities[name]) for name in slices]
-    slice_summaries = keep(summaries, slice=slices).to_pylist()
     tables: dict[str, Rows] = {
         "bias_metrics": pa.concat_tables(slice_metrics).to_pylist(),
         "model_summary": count_parts(slice_summaries, singles, ("slice", "model"), AUC_SUMS),
@@ -446,18 +435,11 @@ def _choose_slices(metrics: pa.Table, summaries: pa.Table) -> tuple[list[str], l
     names = sorted(set(summaries["slice"].to_pylist()) - {ALL_ROWS})
     chosen = names
     if len(names) > MAX_SLICES:
-        singles = metrics.filter(~pc.field("crossed")).select(SUITE_COLUMNS).to_pylist()
-        groups = group_rows(singles, "slice")
-        lowest = {name: min(find_lowest(row)[:2] for row in rows) for (name,), rows in groups.items()}
-        ranked = sorted(names, key=lambda name: (name not in lowest, lowest.get(name), name))
-        chosen = sorted(ranked[:MAX_SLICES])
+        singles = metrics.filter(~pc.field("crossed") & (pc.field("slice") != ALL_ROWS)).select(SUITE_COLUMNS)
+        lowest = sorted(singles.to_pylist(), key=lambda row: (find_lowest(row)[:2], row["slice"]))
+        ranked = dict.fromkeys([*(row["slice"] for row in lowest), *names])
+        chosen = sorted([*ranked][:MAX_SLICES])
     return [ALL_ROWS, *chosen], [name for name in names if name not in chosen]
-
-
-def _shown_identities(singles: Rows, summaries: Rows, n: int) -> set[str]:
-    """Return the identities of a slice with the lowest AUCs, and those with a model's worst value of a metric."""
-    worst = {row[f"{column}_identity"] for row in summaries for column in WORST.values()} - {None}
-    return {*order_worst_first(singles)[:n], *worst, OVERALL}
 
 
 def _on_all_rows(table: pa.Table) -> pa.Table:
@@ -485,7 +467,7 @@ def _worst_pairs(metrics: pa.Table) -> Rows:
     """Return each model's worst crossed pairs, of those that have an AUC with an interval."""
     pairs = metrics.filter(pc.field("crossed"))
     suite = [row | {"number": number} for number, row in enumerate(pairs.select(SUITE_COLUMNS).to_pylist())]
-    ranked = sorted(suite, key=lambda row: (row["model"], find_lowest(row)[:2], row["identity"]))
+    ranked = sorted(suite, key=lambda row: (row["model"], lowest_first(row)))
     by_model = group_rows((row for row in ranked if find_lowest(row).weakness < 2), "model").values()
     worst = [row["number"] for rows in by_model for row in rows[:MAX_PAIRS]]
     rows: Rows = pairs.take(pa.array(worst, pa.int64())).to_pylist()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from biasspark.columns import ALL_ROWS, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.errors import ConfigError, InputError
-from biasspark.report.cells import WIDE, Row, drop_zeros, format_decimal, is_weak
+from biasspark.report.cells import WIDE, Row, drop_zeros, format_decimal, goodness, is_weak
 from biasspark.report.definitions import SUITE, SUITE_TITLES, describe_bias
 from biasspark.report.report_data import check_unique, keep
 from biasspark.report.text_formats import escape_markdown, write_csv
@@ -169,8 +169,7 @@ def compare_side_by_side(metrics: pa.Table, run: Run, request: Request) -> SideB
 
     def worst_first(row: Row) -> tuple[bool, float, str]:
         value = row[f"{request.sort}_first"]
-        size = value or 0.0
-        return value is None, -abs(size) if request.sort in SUMMARIZED_GAPS else size, row["identity"]
+        return value is None, goodness(value or 0.0, request.sort), row["identity"]
 
     compared = side_by_side(chosen, *request.models)
     n_all = Counter(compared["slice"].to_pylist())
@@ -292,10 +291,7 @@ def _is_weak(row: Row, name: str, side: str) -> bool:
 
 
 def _block(title: str, columns: Sequence[Sequence[str]], between: str, n_left: int = 0) -> Block:
-    """Return columns as a block, the first ``n_left`` of them left-aligned, with its title and a rule.
-
-    The title is centered above. The rule is below the headings, which are the first cells of the columns.
-    """
+    """Return columns as a block with a title; their first cells are headings, and the first ``n_left`` left-aligned."""
     padded = []
     for number, column in enumerate(columns):
         width = max(map(measure_width, column))
@@ -371,10 +367,7 @@ def format_csv(comparison: SideBySide) -> str:
 
 
 def _metric_texts(row: Row, name: str, digits: int) -> list[tuple[str | None, str | None]]:
-    """Return a metric of A, of B, and their difference, each as text or, if NULL, with the reason.
-
-    Gaps and differences are signed.
-    """
+    """Return a metric of A, of B, and their difference, each as text, signed if it may be negative, or a reason."""
     return [
         (None, row.get(f"{name}_{side}_reason"))
         if row[f"{name}_{side}"] is None

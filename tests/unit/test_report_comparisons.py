@@ -128,7 +128,8 @@ def test_a_list_that_is_not_whole_says_of_how_many(report: ReportData) -> None:
     assert "better: 1 of 8</caption>" in page
     assert "worse:\n" in card
     assert "better, 1 of 8:\n" in card
-    assert "none of 8 " in page_without_charts(with_rows(data, model_comparisons=rows[:1]))
+    without_better = replace(with_rows(data, model_comparisons=rows[:1]), counts=data.counts)
+    assert "none of 8 " in page_without_charts(without_better)
 
 
 def describe(report: ReportData, config: dict[str, Any], *n_groups: int | None) -> str:

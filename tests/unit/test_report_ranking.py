@@ -9,12 +9,12 @@ from biasspark.report.cells import is_weak, metric_cell
 from biasspark.report.charts import choose_curves, draw_trends
 from biasspark.report.metric_tables import (
     count_weak,
-    list_balance,
     list_metrics,
     list_rates,
     list_worst,
     list_worst_pairs,
     summarize_models,
+    tabulate_balance,
 )
 from biasspark.report.page import write_model_card
 from biasspark.report.report_data import AUC_SUMS, ReportData, find_lowest
@@ -120,15 +120,14 @@ def test_sums_say_how_many_of_their_identities_have_few_rows(report: ReportData,
     assert not any(row[0].cell.weak for column, row in summarize_models(sure).items() if column.endswith("_mean"))
 
 
-def test_shares_of_few_rows_come_last_and_are_marked(report: ReportData) -> None:
+def test_shares_of_few_rows_come_last_and_are_marked() -> None:
     def share(name: str, n: int, of: int) -> dict[str, Any]:
         counts = {"n_rows": of, "n_positive": n, "positive_rate": n / of if of else None, "n_negatives_to_add": 0}
         return {"identity": name, "bucket": "(all)", "length_low": None, "reason": None} | counts
 
     shares = [share("(overall)", 90, 1000), share("few", 5, 7), share("many", 300, 1000), share("none", 0, 0)]
     shares += [share("fewer", 1, 1), share("more", 10, 100), share("at least half", 39, 46)]
-    balance = list_balance(with_rows(report, label_balance=shares))
-    assert balance is not None
+    balance = tabulate_balance(shares, 0.95, {})
     assert list(balance.rows) == ["(overall)", "at least half", "many", "more", "few", "fewer", "none"]
     assert balance.rows["few"][0].note == "5 of 7 rows, 0.36 to 0.92"
     weak = {name for name, (cell,) in balance.rows.items() if cell.weak}

@@ -38,10 +38,8 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
         const sign = was === "ascending" ? -1 : 1;
         head.setAttribute("aria-sort", was === "ascending" ? "descending" : "ascending");
         const keyed = first.map((row) => [valueOf(row, column), row]);
-        const there = keyed.filter(([value]) => !Number.isNaN(value));
-        const missing = keyed.filter(([value]) => Number.isNaN(value));
-        there.sort(([a], [b]) => sign * compare(a, b));
-        rows = [...there, ...missing].map(([, row]) => row);
+        keyed.sort(([a], [b]) => Number.isNaN(a) - Number.isNaN(b) || sign * compare(a, b)); // missing values last
+        rows = keyed.map(([, row]) => row);
       }
       body.append(...rows);
     });
