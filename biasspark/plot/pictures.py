@@ -130,11 +130,10 @@ def rate_curves(
     suite_rows = known.suite_of(scores, metrics)
     rows, shown, n_all = _choose_scores(known, suite_rows, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
-    suite = by_panel(suite_rows.to_pylist() if suite_rows is not None else [])
+    suite = by_panel(suite_rows)
     notes = ["" if cells_of.keys() <= suite.keys() else _AREAS_OF_BINS, _note_limit(len(shown[1]), n_all)]
     with notebook_style():
-        lines = arrange(*shown, n_columns=8)
-        return draw_curves(lines, shown[2], cells_of, suite, n_columns=max(map(len, lines)), notes=notes)
+        return draw_curves(arrange(*shown, n_columns=8), shown[2], cells_of, suite, notes)
 
 
 def intervals(
@@ -233,7 +232,7 @@ def pinned_auc(
     rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()", most).without_pairs(identities)
     slice, rows, (chosen, order) = rows.one_slice(slice, models=models, identities=identities)
     suite = rows.suite_of(pinned, metrics, "background_auc", "background_auc_low", "background_auc_high")
-    suite_rows = [] if suite is None else keep(suite, slice=[slice]).to_pylist()
+    suite_rows = [row for row in suite if row["slice"] == slice]
     if identities is None:
         worst = {identity: number for number, identity in enumerate(order_worst_first(suite_rows))}
         order.sort(key=lambda name: worst.get(name, len(worst)))
@@ -286,14 +285,12 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     known = _Rows.read(crosses, table, table.value_columns, "plot.crosses()")
     slice, rows, chosen = known.one_slice(slice, groupings=groupings, models=models)
     by_map = group_rows(rows.keep(), "grouping", "model")
-    for key in product(*chosen):
-        pairs = [(row["positive_group"], row["negative_group"]) for row in by_map.get(key, ())]
-        if len(pairs) < max(1, len({*chain(*pairs)}) ** 2):
-            raise rows.error("a grouping lacks crosses, as after a filter. Give all rows of each grouping.")
-    maps = {(heat_map.grouping, heat_map.model): heat_map for heat_map in list_heat_maps(rows.keep())}
     lines, n_hidden = [], 0
     for grouping, model in product(*chosen):
-        heat_map = maps[grouping, model]
+        pairs = [(row["positive_group"], row["negative_group"]) for row in by_map.get((grouping, model), ())]
+        if len(pairs) < max(1, len({*chain(*pairs)}) ** 2):
+            raise rows.error("a grouping lacks crosses, as after a filter. Give all rows of each grouping.")
+        (heat_map,) = list_heat_maps(by_map[grouping, model])
         down = {group: show_count(heat_map.n_positive[group]) for group in heat_map.groups}
         across = {group: show_count(heat_map.n_negative[group]) for group in heat_map.groups}
         titles = f"{short_name(model)} by {short_name(grouping)}: AUC", "Share of all wrongly ordered pairs, in %"
@@ -491,11 +488,11 @@ class _Rows(NamedTuple):
         """Return the rows of identities, without crossed pairs unless identities are requested. There must be some."""
         return (self if identities is not None else self.filter(~pc.field("crossed"))).of_identities()
 
-    def suite_of(self, given: Frame, metrics: Frame | None = None, *more: str) -> pa.Table | None:
-        """Return the given metrics, or those of a measured corpus, with some more columns."""
+    def suite_of(self, given: Frame, metrics: Frame | None = None, *more: str) -> Rows:
+        """Return the given metrics, or those of a measured corpus, with some more columns; none without either."""
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
         source, needed = given if metrics is None and has_metrics else metrics, (*_METRICS, *more)
-        return None if source is None else _Rows.read(source, schemas.BIAS_METRICS, needed, self.caller).table
+        return () if source is None else _Rows.read(source, schemas.BIAS_METRICS, needed, self.caller).keep()
 
 
 def _frame_of(given: Frame, table: Table, caller: str) -> Frame:
@@ -511,14 +508,14 @@ def _frame_of(given: Frame, table: Table, caller: str) -> Frame:
 
 
 def _choose_scores(
-    rows: _Rows, suite: pa.Table | None, asked: tuple[Names, Names, Names], most: int
+    rows: _Rows, suite: Rows, asked: tuple[Names, Names, Names], most: int
 ) -> tuple[Rows, tuple[list[str], list[str], list[str]], int]:
     """Return the histograms to draw, their slices, identities and models, and the number of all identities."""
     slices, identities, models = rows.names(slices=asked[0], identities=asked[1], models=asked[2])
     n_all = len(identities)
     if asked[1] is None:
-        if suite is not None:
-            ranks = order_worst_first(keep(suite, slice=slices, model=models).to_pylist())
+        if suite:
+            ranks = order_worst_first([row for row in suite if row["slice"] in slices and row["model"] in models])
         else:
             by_identity = rows.table.filter(pc.starts_with(pc.field("cell"), "subgroup")).group_by("identity")
             order = [("n_rows_sum", "descending"), ("identity", "ascending")]

@@ -43,10 +43,7 @@ class Grid(NamedTuple):
 
 
 def draw_heat_maps(lines: Sequence[Sequence[Grid]], notes: Sequence[str], what: str = "") -> Figure:
-    """Draw lines of heat maps, with row names at the left and column names above.
-
-    A cell that rests on too few rows has only a colored edge, and a ◦. The corner explains columns and rows.
-    """
+    """Draw lines of heat maps with row names at the left and column names above, which ``what`` explains."""
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
     across, up = (78, 38) if has_intervals else (46, 26)

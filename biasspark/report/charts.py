@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ from biasspark.report import metric_panels, panels
 from biasspark.report.definitions import SUITE_TITLES
 from biasspark.report.gate_summary import describe_changes
 from biasspark.report.metric_tables import list_pinned, list_worst
-from biasspark.report.report_data import ReportData, find_lowest
+from biasspark.report.report_data import ReportData, find_lowest, lowest_first
 from biasspark.report.score_panels import PanelKey, arrange, by_panel, draw_curves, read_histograms, sum_bins
 from biasspark.text import show_visibly
 
@@ -148,12 +149,11 @@ def draw_intervals(report: ReportData, slice_name: str = ALL_ROWS) -> Markup:
 
 def draw_pinned(report: ReportData) -> Markup | None:
     """Draw the pinned AUC of every identity, each in a column; None without the table."""
-    rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["pinned_auc"] is not None]
-    weak = {(row["identity"], row["model"]) for row in list_pinned(report) if row["cell"].weak}
-    pinned = {row["identity"] for row in rows}
-    names = [name for name in report.identities() if name in pinned][:MAX_IN_CHARTS]
+    rows = [row for row in list_pinned(report) if row["pinned_auc"] is not None]
+    names = list(dict.fromkeys(row["identity"] for row in rows))[:MAX_IN_CHARTS]
     if not names:
         return None
+    weak = {(row["identity"], row["model"]) for row in rows if row["cell"].weak}
     with drawing("pinned"):
         figure = metric_panels.draw_pinned(rows, names, report.models(), weak)
         return write_figure(
@@ -172,7 +172,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
     _, cells_of = read_histograms(report.rows("score_histograms", slice=ALL_ROWS))
     lines, suite = arrange([ALL_ROWS], names, models, MAX_CURVES), by_panel(report.rows("bias_metrics"))
     with drawing("curves"):
-        figure = draw_curves(lines, models, cells_of, suite, n_columns=MAX_CURVES)
+        figure = draw_curves(lines, models, cells_of, suite)
         return write_figure(figure, "False and true positive rates of the worst identities against their background")
 
 
@@ -196,7 +196,7 @@ def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
     ]
     with drawing(f"curves of {identity}"):
         suite = by_panel(report.rows("bias_metrics"))
-        figure = draw_curves(lines, models, binned, suite, n_columns=max(map(len, lines)))
+        figure = draw_curves(lines, models, binned, suite)
         return write_figure(figure, f"Rates of {show_visibly(identity)} against those of its background, by slice")
 
 
@@ -220,17 +220,14 @@ def choose_curves(report: ReportData) -> list[str]:
 def draw_trends(report: ReportData) -> Markup:
     """Draw overall AUC, and the worst metric of the worst identities, over time with bands."""
     shown = [("Overall AUC", "auc", None), *_choose_trends(report)]
-    n_lines = -(-len(shown) // 4)
-    height = 205 * n_lines + 10
+    room = panels.Room(left=50, right=17, top=26, bottom=29, across=53, down=63)
     with drawing("trends"):
-        figure = Figure(figsize=(panels.WIDTH / panels.PIXELS, height / panels.PIXELS))
-        grid = figure.subplots(n_lines, 4, squeeze=False)
-        room = {"top": 1 - 26 / height, "bottom": 0.14 / n_lines, "wspace": 0.24, "hspace": 0.42}
-        figure.subplots_adjust(left=0.045, right=0.985, **room)
-        for axes, (title, name, identity) in zip(grid.flat, shown, strict=False):
+        figure, grid = panels.make_grid([151] * math.ceil(len(shown) / 4), 4, 222.5, room, notes=())
+        all_axes = list(chain(*grid))
+        for axes, (title, name, identity) in zip(all_axes, shown, strict=False):
             axes.set_title(title, pad=8)
             _draw_trend(axes, report, name, identity)
-        for axes in list(grid.flat)[len(shown) :]:
+        for axes in all_axes[len(shown) :]:
             axes.set_axis_off()
         return write_figure(figure, "Overall AUC and the worst metrics over time, with their intervals")
 
@@ -239,12 +236,9 @@ def _choose_trends(report: ReportData) -> list[tuple[str, str, str]]:
     """Return the title, metric and identity of each panel: the largest changes, then the lowest AUCs."""
     _, changes = describe_changes(report)
     changed = list(dict.fromkeys((change.identity, change.metric) for change in changes))[:MAX_CHANGED]
-    lowest: dict[tuple[str, str], tuple[int, float]] = {}
-    for model in report.models():
-        for row in list_worst(report, model, MAX_TRENDS):
-            lowest.setdefault((row["identity"], find_lowest(row).metric), find_lowest(row)[:2])
-    in_order = [*changed, *sorted(lowest, key=lambda key: (lowest[key], key))]
-    chosen = list(dict.fromkeys(in_order))[:MAX_TRENDS]
+    worst = [row for model in report.models() for row in list_worst(report, model, MAX_TRENDS)]
+    lowest = [(row["identity"], find_lowest(row).metric) for row in sorted(worst, key=lowest_first)]
+    chosen = list(dict.fromkeys([*changed, *lowest]))[:MAX_TRENDS]
     return [
         (f"{SUITE_TITLES[metric]}, {panels.short_name(identity, 18)}", metric, identity) for identity, metric in chosen
     ]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -88,12 +87,10 @@ class Room(NamedTuple):
     down: float = 0
 
 
-@contextmanager
-def notebook_style() -> Iterator[None]:
+def notebook_style() -> AbstractContextManager[None]:
     """Make figures in the style of the report, on white."""
     style: Any = {**STYLE, "figure.dpi": 100, "figure.facecolor": "white"}  # a plain dict: its keys are matplotlib's
-    with mpl.rc_context(style):
-        yield
+    return mpl.rc_context(style)
 
 
 def make_grid(
@@ -184,10 +181,8 @@ def color_rules() -> str:
 
 def interpolate(anchors: Sequence[str]) -> list[str]:
     """Return the colors of a scale, evenly spaced on the line through the anchors."""
-    rgb = [to_rgb(anchor) for anchor in anchors]
-    scale = [number / (N_COLORS - 1) * (len(rgb) - 1) for number in range(N_COLORS)]
-    channels = (np.interp(scale, range(len(rgb)), values) for values in zip(*rgb, strict=True))
-    return [to_hex(color) for color in zip(*channels, strict=True)]
+    scale = LinearSegmentedColormap.from_list("", anchors, N_COLORS)
+    return list(map(to_hex, scale(range(N_COLORS))))
 
 
 def text_color(background: str) -> str:

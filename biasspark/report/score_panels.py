@@ -96,10 +96,7 @@ def trace_rates(cells: Cells, label: str) -> RateCurve | None:
 
 
 def draw_cell(cells: Cells, side: str, label: str) -> str:
-    """Return the outline of a cell, scaled to its peak: the background in the upper half, the subgroup in the lower.
-
-    Empty without rows.
-    """
+    """Return the outline of a cell, scaled to its peak, the background in the upper half; empty without rows."""
     counts, baseline = cells.get(f"{side}_{label}", ()), HEIGHT if side == "background" else 2 * HEIGHT + GAP
     bars = sum_bins(counts)
     peak = max(bars, default=0)
@@ -201,8 +198,6 @@ def draw_curves(
     models: Sequence[str],
     cells_of: Mapping[PanelKey, Cells],
     suite: Mapping[PanelKey, Row],
-    *,
-    n_columns: int,
     notes: Sequence[str] = (),
 ) -> Figure:
     """Draw the rates of an identity against those of its background over all thresholds, negatives above positives.
@@ -213,7 +208,7 @@ def draw_curves(
     width, heading = 113.0, _heading_room(models)
     room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22, down=36)
     row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
-    figure, grid = panels.make_grid(row_heights[:-1], n_columns, width, room, notes)
+    figure, grid = panels.make_grid(row_heights[:-1], max(map(len, lines)), width, room, notes)
     for axes in (axes for spacer in grid[2::3] for axes in spacer):
         axes.set_axis_off()
     for number, keys in enumerate(lines):

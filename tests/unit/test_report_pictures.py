@@ -49,6 +49,17 @@ def test_trends_show_what_moved_before_what_is_worst(report: ReportData) -> None
     assert list_titles(replace(report, baseline=None))[:2] == ["BPSN AUC, gay", "BPSN AUC, black"]
 
 
+def test_the_trend_of_an_identity_stands_where_its_worst_model_does(report: ReportData) -> None:
+    lows = {("muslim", MODELS[0]): 0.8, ("muslim", MODELS[1]): 0.1}
+    rows = [
+        row | {"bpsn_auc": low, "bpsn_auc_low": low - 0.01, "bpsn_auc_high": low + 0.01} if low else row
+        for row in report.rows("bias_metrics")
+        for low in [lows.get((row["identity"], row["model"]))]
+    ]
+    data = replace(with_rows(report, bias_metrics=rows), baseline=None)
+    assert re.findall(r">([\w ]+, [\w ]+)</text>", draw_trends(data))[0] == "BPSN AUC, muslim"
+
+
 def test_all_six_rates_are_shown_with_their_counts_gaps_and_intervals(report: ReportData, page: str) -> None:
     ((rated, totals),) = list_rates(report).values()
     assert [(shown["identity"], shown["model"]) for shown, _ in rated[:2]] == [("gay", model) for model in MODELS]
