@@ -415,11 +415,7 @@ class _Rows(NamedTuple):
     @classmethod
     @Keywords({}).name_faults()
     def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str, most: int = 1) -> _Rows:
-        """Read the needed columns of a table, given as a frame or by a measured corpus with a method of its name.
-
-        Raises `TypeError` or `InputError` if it is not a frame, lacks columns, has no row, or has rows of several runs,
-        or if `most`, the identities to draw, is not a whole number of 1 or more.
-        """
+        """Read and check the needed columns of a table, given as a frame or by a measured corpus, and check `most`."""
         if wrong := check_whole("most", most, 1):
             raise InputError(*wrong)
         frame = read_once(_frame_of(given, table, caller), caller)

@@ -141,10 +141,10 @@ def sum_cell(row: Row | None, column: str) -> TableCell:
     """Return a sum or mean over identities, marked if some of these rest on too few rows (see `count_parts`)."""
     if row is None:
         return TableCell(text=DASH)
-    value, n_weak, n = row[column], row.get(f"{column}_weak") or 0, row.get(f"{column}_n") or 0
-    counts = f"{n_weak:,} of {format_count(n, 'identity', 'identities')}" if n_weak else ""
+    value, n_weak = row[column], row[f"{column}_weak"]
+    counts = f"{n_weak:,} of {format_count(row[f'{column}_n'], 'identity', 'identities')}" if n_weak else ""
     note = f"{counts} rest on too few rows" if n_weak else ""
-    return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=n_weak > 0)
+    return TableCell(text=show_number(value), value=value, interval=counts, note=note, weak=bool(n_weak))
 
 
 def is_weak(row: Row, name: str) -> bool:

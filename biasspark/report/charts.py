@@ -63,7 +63,7 @@ def write_figure(figure: Figure, label: str) -> Markup:
     for artist in figure.findobj(lambda artist: artist.get_label() in panels.CELL_COLORS):
         artist.set_gid(str(artist.get_label()))
     file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(file, format="svg")
     root = ElementTree.fromstring(file.getvalue())
     _remove(root, lambda element: element.tag in {f"{{{SVG}}}metadata", f"{{{SVG}}}style"})
     used_ids = set(re.findall(rb"#([\w-]+)", file.getvalue()))
@@ -177,10 +177,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 
 
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
-    """Draw the rates of an identity against those of its background, slices and their models side by side.
-
-    If there are many slices, only the first few identities are drawn; None for the others.
-    """
+    """Draw the rates of an identity, slices and their models side by side; with many slices None but for the worst."""
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
     if identity not in report.pictured()[:n_drawn]:

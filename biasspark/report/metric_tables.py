@@ -312,8 +312,8 @@ PINNED_WEIGHTS = {name: name.replace("_auc", "_weight") for name in PINNED_TERMS
 def list_pinned(report: ReportData) -> list[Row]:
     """Return the rows of ``pinned_auc`` in the order of the other tables.
 
-    Each has in addition its row of ``bias_metrics`` as ``suite``, the value as ``cell``, and the AUCs of which it is
-    the weighted mean as ``parts``. Pinned AUC has no interval. It is weak if one of these AUCs is.
+    Each also has its row of ``bias_metrics`` as ``suite``, the value as ``cell``, and the AUCs that it averages, with
+    their weights, as ``parts``.
     """
     order = {name: number for number, name in enumerate(report.identities())}
     rows = [row for row in report.rows("pinned_auc", slice=ALL_ROWS) if row["identity"] in order]

@@ -394,7 +394,7 @@ def mean_over_templates(scores: Rows) -> Rows:
     ``highest_score`` are those of the mean scores by template. A model and identity with scores so large that their
     differences may pass the largest double has no row.
     """
-    known = sorted((row for row in scores if row["mean_score"] is not None), key=lambda row: row["template"])
+    known = [row for row in scores if row["mean_score"] is not None]
     overall = {(row["model"], row["template"]): row["mean_score"] for row in known if row["identity"] == OVERALL}
     compared = (row for row in known if row["identity"] != OVERALL and (row["model"], row["template"]) in overall)
     groups = group_rows(compared, "model", "identity")
