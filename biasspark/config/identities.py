@@ -27,7 +27,7 @@ Group = tuple[Spot, object, list[object]]
 """A group of terms before it is checked: its spot, name and terms."""
 
 
-def _read_term_file(spot: Spot) -> Any:
+def read_term_file(spot: Spot) -> Any:
     """Read a file of terms, one per line. Skip empty lines and comments, which begin with ``#``."""
     if rule := broken_text_rule(spot.value):
         return spot.refuse(rule)
@@ -67,7 +67,7 @@ class Terms(Section):
 
     column: str = setting(REQUIRED, kinds.string(), example="comment_text")
     """The column of the text."""
-    file: Any = setting(None, Kind("text", _read_term_file))
+    file: Any = setting(None, Kind("text", read_term_file))
     """A file of terms, one per line, or `name: a, b, c` for a group. Give this or `list`."""
     list: dict[str, tuple[str, ...]] = setting(
         {}, Kind("list of text, or table", _read_term_list), example=["christian", "muslim"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from biasspark.config import kinds
-from biasspark.config.declaration import Kind, Reader, Section, Spot, declarations, setting
-from biasspark.config.identities import Terms
+from biasspark.config.declaration import Kind, Reader, Section, Spot, setting
+from biasspark.config.identities import read_term_file
 from biasspark.errors import ABSENT
 from biasspark.synthetic.imbalanced import BUCKETS, IMBALANCED, ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
@@ -25,7 +25,7 @@ def _read_terms(spot: Spot) -> Any:
     """Read a list of terms, or a file as in ``[identities.terms]``. Groups are split into their terms."""
     if isinstance(spot.value, list | tuple):
         return kinds.list_of(nonempty=True).read(spot)
-    groups = declarations(Terms)["file"].kind.read(spot)
+    groups = read_term_file(spot)
     return groups if groups is ABSENT else tuple(dict.fromkeys(term for terms in groups.values() for term in terms))
 
 
