@@ -13,10 +13,9 @@ from typing import NamedTuple
 import pyarrow.dataset as ds
 
 from scripts.benchmarks.cases import GROUPS
-from scripts.benchmarks.corpora import BUILD, ROOT
 from scripts.benchmarks.event_log import log_into, read_tasks
 from scripts.benchmarks.measured_process import CandidateError, Measured, run_measured
-from scripts.benchmarks.task import PAIRS, Number, Outcome
+from scripts.benchmarks.task import BUILD, PAIRS, ROOT, Number, Outcome
 
 MORE_TABLES = (
     "thresholds.at=[0.5,0.8]",

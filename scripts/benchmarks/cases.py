@@ -24,9 +24,7 @@ from biasspark.tables.store import open_store
 from biasspark.workflows.corpus_job import RunContext
 from biasspark.workflows.measure import JOB, publish_measurement
 from biasspark.workflows.window import SETTINGS, find_window, merge_runs
-from scripts.benchmarks.corpora import SEED
-from scripts.benchmarks.split_identities import SPLIT_NAMES, split_identities
-from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, THRESHOLD
+from scripts.benchmarks.task import COLUMNS, IDENTITY_NAMES, LABEL, MODELS, SEED, THRESHOLD
 
 Case = Callable[[], object]
 Cases = Mapping[str, Case]
@@ -37,6 +35,7 @@ BY_ROW: dict[str, Any] = {"id": "id", "models": list(MODELS), **TASK}
 PARTS = (16, 4, 1)
 """The denominators of the parts of the corpus that groups of growing rows measure."""
 N_SLICES, N_MODELS, N_TENTHS, N_TEMPLATES, N_RUNS = (1, 4, 16), (1, 2, 4, 8), 10, 20, 7
+SPLIT_NAMES = [f"{name}_{part}" for name in NAMES for part in range(N_TENTHS)]
 
 
 def drain(frame: DataFrame) -> None:
@@ -72,6 +71,33 @@ def scan(corpus: DataFrame, *columns: str) -> None:
     drain(corpus.select(*(columns or COLUMNS)))
 
 
+def split_identities(corpus: DataFrame, folder: Path) -> DataFrame:
+    """Write and read a corpus with ten identities in place of each; the hash of an id says to which a mention goes.
+
+    It has both sets of identities, each as columns and as one array, so that all are read from files of one layout.
+    """
+    is_annotated = F.col(NAMES[0]).isNotNull()
+    tenths = {name: F.pmod(F.xxhash64("id", F.lit(name)), F.lit(N_TENTHS)) for name in NAMES}
+    columns = [
+        F.when(is_annotated, F.when(tenths[name] == part, F.col(name)).otherwise(0.0)).alias(f"{name}_{part}")
+        for name in NAMES
+        for part in range(N_TENTHS)
+    ]
+    whole = {name: F.lit(name) for name in NAMES}
+    split = {name: F.concat(F.lit(f"{name}_"), tenth.cast("string")) for name, tenth in tenths.items()}
+    for array, names in (("groups", whole), ("split_groups", split)):
+        mentioned = [F.when(F.col(column) >= THRESHOLD, name) for column, name in names.items()]
+        columns.append(F.when(is_annotated, F.array_compact(F.array(*mentioned))).alias(array))
+    return write(corpus.select(LABEL, *MODELS, *NAMES, *columns), folder)
+
+
+def write(corpus: DataFrame, folder: Path) -> DataFrame:
+    """Write a corpus, and return it as it is read."""
+    path = str(folder / "corpus")
+    corpus.write.parquet(path)
+    return corpus.sparkSession.read.parquet(path)
+
+
 def session_cases(corpus: DataFrame, _: Path) -> Cases:
     """The suite against a bare sort and a bare scan."""
     return {
@@ -84,17 +110,17 @@ def session_cases(corpus: DataFrame, _: Path) -> Cases:
 
 def array_cases(corpus: DataFrame, folder: Path) -> Cases:
     """24 and 240 identities in an array, with the same number of mentions."""
-    split = _write(split_identities(corpus), folder)
+    split = split_identities(corpus, folder)
     arrays = {"24 identities": "groups", "240 identities": "split_groups"}
     return {name: partial(suite, split, array=array) for name, array in arrays.items()}
 
 
 def columns_cases(corpus: DataFrame, folder: Path) -> Cases:
     """24 and 240 columns of identities, with the same number of mentions."""
-    split = _write(split_identities(corpus), folder)
+    split = split_identities(corpus, folder)
     return {
         "24 identities": partial(suite, split),
-        "240 identities": partial(suite, split, columns=list(SPLIT_NAMES)),
+        "240 identities": partial(suite, split, columns=SPLIT_NAMES),
         "scan of 24": partial(scan, split),
         "scan of 240": partial(scan, split, LABEL, *MODELS, *SPLIT_NAMES),
     }
@@ -103,7 +129,7 @@ def columns_cases(corpus: DataFrame, folder: Path) -> Cases:
 def unannotated_cases(corpus: DataFrame, folder: Path) -> Cases:
     """The corpus, and one with 75 % of its rows without annotations."""
     request = CivilRequest(corpus.count(), SEED, unannotated=0.75)
-    unannotated = _write(generate(corpus.sparkSession, request), folder)
+    unannotated = write(generate(corpus.sparkSession, request), folder)
     return {"all annotated": partial(suite, corpus), "75 % not": partial(suite, unannotated)}
 
 
@@ -203,12 +229,6 @@ def exponents(medians: Mapping[str, float]) -> dict[str, float]:
         amounts, seconds = zip(*((int(amount), seconds) for (_, _, amount), seconds in cases), strict=True)
         powers[quantity] = float(np.polyfit(np.log(amounts), np.log(seconds), 1)[0])
     return powers
-
-
-def _write(corpus: DataFrame, folder: Path) -> DataFrame:
-    path = str(folder / "corpus")
-    corpus.write.parquet(path)
-    return corpus.sparkSession.read.parquet(path)
 
 
 def _first_files(corpus: DataFrame, denominator: int) -> DataFrame:

@@ -6,9 +6,11 @@ Supports docs/performance.md: every figure.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
 from scripts.benchmarks.candidates import CANDIDATES, Candidate, Run, Setting
-from scripts.benchmarks.corpora import BUILD, ROOT, civil_corpus, describe_corpus, read_once
 from scripts.benchmarks.measured_process import CandidateError
 from scripts.benchmarks.report import all_agree, format_json, format_report, summarize
-from scripts.benchmarks.task import positive_int
+from scripts.benchmarks.task import BUILD, IDENTITY_NAMES, ROOT, SEED, positive_int
 
 RESULTS = BUILD / "results"
 PACKAGES = ("duckdb", "numpy", "pandas", "pyarrow", "pyspark", "scikit-learn", "scipy")
@@ -63,6 +67,38 @@ def _corpus(text: str) -> Path:
     if not any(corpus.glob("*.parquet")):
         raise argparse.ArgumentTypeError(f"{text} has no Parquet files. Name a folder that jobs/make_corpus.py wrote.")
     return corpus
+
+
+def civil_corpus(rows: int) -> Path:
+    """Return a corpus whose rows are all annotated, made when first needed, and kept until another of the size is."""
+    sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.*")), ROOT / "jobs" / "make_corpus.py"]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    folder = BUILD / f"civil-{rows}-{digest}"
+    if not (folder / "_SUCCESS").exists():
+        print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
+        for older in BUILD.glob(f"civil-{rows}-*"):
+            shutil.rmtree(older)
+        command = f"scripts/submit jobs/make_corpus.py civil --rows {rows} --seed {SEED} --unannotated 0 --out".split()
+        subprocess.run([*command, folder], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return folder
+
+
+def describe_corpus(corpus: Path) -> dict[str, int]:
+    """Return the rows of a corpus, those with annotations, and the bytes of its files."""
+    rows = ds.dataset(corpus)
+    return {
+        "rows": int(rows.count_rows()),
+        "bytes": sum(path.stat().st_size for path in corpus.glob("*.parquet")),
+        "annotated_rows": int(rows.count_rows(filter=pc.is_valid(pc.field(IDENTITY_NAMES[0])))),
+    }
+
+
+def read_once(corpus: Path) -> None:
+    """Read all files, so that no candidate waits for the disk."""
+    for path in corpus.glob("*.parquet"):
+        with path.open("rb") as file:
+            while file.read(1 << 24):
+                pass
 
 
 def choose(names: Sequence[str], against: Path | None) -> list[Candidate]:
