@@ -206,7 +206,7 @@ def write_comments(words: Words, toxic: Flags, mentions: Sequence[Ints], lengths
     openings = np.where(toxic, 1 + words[1] // np.uint32(2**30), 0).tolist()
     texts = []
     for row, length in enumerate(lengths.tolist()):
-        lead = ("", *OPENINGS)[openings[row]] + JOINT.join(terms[row]) if openings[row] or row in terms else ""
+        lead = ("", *OPENINGS)[openings[row]] + JOINT.join(terms[row])
         start = _STARTS[starts[row]]
         texts.append(f"{lead} {_ENDLESS[start : start + length]}".lstrip()[: length - 1] + ".")
     return pa.array(texts, pa.string())
