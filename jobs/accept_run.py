@@ -1,8 +1,6 @@
 """Accept a published run despite its gate, so that later runs are compared with it. Adds one row to the ledger."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("accept"))
+    raise SystemExit(run_command("accept"))

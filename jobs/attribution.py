@@ -1,8 +1,6 @@
 """Attribute the AUC of every model to rows, segments, groups and pairs, and publish which of them cost it most."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("attribute"))
+    raise SystemExit(run_command("attribute"))

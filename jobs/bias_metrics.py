@@ -1,8 +1,6 @@
 """Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("measure"))
+    raise SystemExit(run_command("measure"))

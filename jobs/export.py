@@ -1,8 +1,6 @@
 """Write any table of a published run as CSV that spreadsheets open safely. The corpus is not read."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("export"))
+    raise SystemExit(run_command("export"))

@@ -1,8 +1,6 @@
 """Train classifiers on an imbalanced corpus, mitigate the bias of one by a plan, and measure what that changes."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("mitigation"))
+    raise SystemExit(run_command("mitigation"))

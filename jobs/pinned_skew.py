@@ -1,8 +1,6 @@
 """Show that pinned AUC moves with the class balance: drop part of one cell of one identity, many times over."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("pinned-skew"))
+    raise SystemExit(run_command("pinned-skew"))

@@ -1,8 +1,6 @@
 """Write the report of a published run. The corpus is not read."""
 
-import sys
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
-    sys.exit(run_command("report"))
+    raise SystemExit(run_command("report"))
