@@ -96,19 +96,17 @@ def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
 class Window:
     """The runs that are merged, in order, their headers by model, and reasons by date for those that are left out."""
 
-    first: date
-    last: date
     runs: tuple[LedgerRow, ...]
     headers: tuple[dict[str, SketchHeader], ...]
     blocks: DataFrame
     missing: dict[date, str]
 
 
-def find_window(
-    spark: SparkSession, store: Store, config: Config, ends: tuple[date, date], allow_missing: bool
-) -> Window:
+def find_window(context: RunContext, *, allow_missing: bool) -> Window:
     """Find the kept rankings of all dates of a window, and check that they can be merged."""
-    first, last = ends
+    spark, store, config = context.spark, context.store, context.config
+    first, last = context.run.window_start, context.run.run_date
+    assert first is not None
     with describe(spark, "look up the runs"):
         every = list_published(spark, store, BIAS_METRICS.job, config.corpus.name)
         published = {day: row for day, row in every.items() if first <= day <= last}
@@ -134,7 +132,7 @@ def find_window(
     headers = tuple({model: state[model].header for model in config.models} for state in states.values())
     if len(merged) < len(published):
         blocks = read_score_blocks(spark, store, list(map(to_run, merged)))
-    return Window(first, last, merged, headers, blocks, missing)
+    return Window(merged, headers, blocks, missing)
 
 
 def merge_runs(window: Window, config: Measures) -> Measurement:
@@ -142,9 +140,8 @@ def merge_runs(window: Window, config: Measures) -> Measurement:
 
     Runs one Spark action. Blocks are read once and shuffled once; the corpus is not read.
     """
-    measures = replace(config, templates=None, label_balance=None)
-    if measures.pinned_auc:
-        measures = replace(measures, pinned_auc=replace(measures.pinned_auc, trials=0))
+    pinned_auc = config.pinned_auc and replace(config.pinned_auc, trials=0)
+    measures = replace(config, templates=None, label_balance=None, pinned_auc=pinned_auc)
     survey = _survey_states(window, measures)
     encoding = build_encoding(measures, survey)
     encodings = []  # of each run, whose identities count
@@ -164,7 +161,7 @@ def merge_runs(window: Window, config: Measures) -> Measurement:
 
 def run_window(window: Window, context: RunContext) -> Outcome:
     """Merge the runs of a window, publish, and return the outcome."""
-    progress, runs = context.progress, window.runs
+    progress, runs, first, last = context.progress, window.runs, context.run.window_start, context.run.run_date
     n_rows = sum(run["n_rows"] for run in runs)
     progress.stage(f"merging {format_count(len(runs), 'run')}, {format_count(n_rows, 'row')}")
     measurement = merge_runs(window, context.config)
@@ -185,20 +182,18 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     tables: dict[Table, Rows] = {}
     for table, window_table in schemas.WINDOW_TABLES.items():
         if (rows := measurement.tables.get(table)) is not None:
-            for column, value in ((schemas.WINDOW_START, window.first), (schemas.N_RUNS, len(runs))):
+            for column, value in ((schemas.WINDOW_START, first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[window_table] = rows.select(window_table.value_columns)
     outcome = context.publish(tables, counts, warnings, shown)
-    days = {"from": window.first, "to": window.last, "runs": len(runs), "missing": list(window.missing)}
+    days = {"from": first, "to": last, "runs": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
 
 def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     any_headers = next(iter(by_model.values()))
-    extremes = (
-        {model: sketch.merge_extremes(headers) for model, headers in by_model.items()} if measures.histograms else {}
-    )
+    extremes = {model: ends for model, headers in by_model.items() if (ends := sketch.merge_extremes(headers))}
     values = {}
     for name in measures.identities.value_columns:
         kind = any_headers[-1].types[name]
@@ -208,7 +203,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,
         quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
-        extremes={model: ends for model, ends in extremes.items() if ends},
+        extremes=extremes,
     )
 
 
@@ -250,10 +245,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
     with open_tables(JOB, config, progress, SETTINGS) as (spark, store):
         store.check(spark, (*tables_of(JOB), schemas.SCORE_BLOCKS, schemas.BIAS_RUNS))
         progress.stage(f"looking up the runs of {config.corpus.name} from {first} to {last}")
-        run = new_run(last, config.corpus.name, JOB, first)
-        window = find_window(spark, store, config, (first, last), arguments.allow_missing)
+        context = RunContext(spark, config, store, new_run(last, config.corpus.name, JOB, first), progress)
+        window = find_window(context, allow_missing=arguments.allow_missing)
         with follow_tasks(spark, progress.advance):
-            return run_window(window, RunContext(spark, config, store, run, progress))
+            return run_window(window, context)
 
 
 _DATE: dict[str, Any] = {"required": True, "type": parse_date, "metavar": "YYYY-MM-DD"}

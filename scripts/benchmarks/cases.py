@@ -173,7 +173,8 @@ def window_cases(corpus: DataFrame, folder: Path) -> Cases:
         ((size, batch),) = SETTINGS.items()
         before = spark.conf.get(size)
         spark.conf.set(size, batch)
-        window = find_window(spark, store, config, (days[0], days[-1]), allow_missing=False)
+        run = new_run(days[-1], config.corpus.name, "window_metrics", days[0])
+        window = find_window(RunContext(spark, config, store, run, Progress()), allow_missing=False)
         tables = merge_runs(window, config).tables
         spark.conf.set(size, str(before))
         return tables
