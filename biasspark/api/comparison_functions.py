@@ -13,11 +13,13 @@ from biasspark.api.keywords import IdentitiesLike, Keywords, Models, RankingEngi
 from biasspark.api.record_batches import Frame, collect_columns, list_columns, read_once
 from biasspark.columns import MODEL
 from biasspark.comparison.model_comparisons import model_comparisons as comparisons_table
+from biasspark.config import JACKKNIFE
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
 from biasspark.report import side_by_side as comparison
 from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS
 from biasspark.text import list_first, show_value
-from biasspark.workflows.compare import compare
+from biasspark.workflows.compare import compared_only, prepare_comparison
+from biasspark.workflows.corpus_steps import survey_for_ranking
 
 
 def side_by_side(metrics: Frame, first: str, second: str, *, min_rows: int = 0) -> Frame:
@@ -166,10 +168,13 @@ def model_comparisons(
     keywords = Keywords(arguments, "compare")
     with keywords.name_faults():
         measures = keywords.measures()
+        if measures.compare and measures.compare.method == JACKKNIFE and id is None:
+            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
         with (
             spark_rows(df, measures, id) as corpus,
-            compare(corpus, measures, id, "estimate" if id else "allow") as comparison,
+            survey_for_ranking(corpus, compared_only(measures), id, "estimate" if id else "allow") as surveyed,
         ):
+            comparison = prepare_comparison(surveyed)
             compared = comparison.compute()
     warn(comparison.list_warnings(compared))
     return hold(df, MODEL_COMPARISONS, comparisons_table(compared, measures.intervals.level))

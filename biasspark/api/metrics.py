@@ -478,10 +478,10 @@ def label_balance(
     keywords = Keywords(arguments, "label_balance")
     with keywords.name_faults():
         measures = keywords.measures(scored=False)
-        with spark_rows(df, measures) as corpus, balance_labels(corpus, measures) as counted:
-            balance, warnings = counted.balance, counted.warnings
-    warn(warnings)
-    return hold(df, schemas.LABEL_BALANCE, balance)
+        with spark_rows(df, measures) as corpus, survey_for_ranking(corpus, measures) as surveyed:
+            counted = balance_labels(surveyed)
+    warn(counted.warnings)
+    return hold(df, schemas.LABEL_BALANCE, counted.balance)
 
 
 def template_scores(

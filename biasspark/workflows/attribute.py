@@ -15,17 +15,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
-from biasspark.attribution.attribution_warnings import (
-    describe_rare,
-    feature_warnings,
-    few_rows_warnings,
-    grouping_warnings,
-    link_warnings,
-    pair_warnings,
-    room_warnings,
-    segment_warnings,
-    unsearched_warnings,
-)
+from biasspark.attribution import attribution_warnings
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
@@ -45,7 +35,6 @@ from biasspark.corpus.decode import count_rows, count_slices
 from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
-from biasspark.corpus.usable import check_usable
 from biasspark.corpus.values import column
 from biasspark.ranking.feature_columns import VALUES_PASS, RowDescription, SurveyedValues, row_columns, survey_values
 from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
@@ -57,7 +46,7 @@ from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table, table_of_rows
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
-from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, rows_only, warn_of_rows
+from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, rows_only, warn_of_rows
 
 JOB = schemas.LOSS_BY_SEGMENT.job
 ATTRIBUTION_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 100 per row of two compared models)"
@@ -65,16 +54,16 @@ ATTRIBUTION_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 
 
 def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, search and publish; return the outcome."""
-    config, progress = context.config, context.progress
-    progress.stage(f"surveying {config.corpus.name}")
-    assert config.corpus.id is not None  # [attribution] needs it
-    with survey_rows(corpus, config, config.corpus.id, config.corpus.duplicates) as surveyed:
+    config, progress, source = context.config, context.progress, context.config.corpus
+    progress.stage(f"surveying {source.name}")
+    assert source.id is not None  # [attribution] needs it
+    with survey_rows(corpus, config, source.id, source.duplicates, config.rejects) as surveyed:
         progress.stage(f"ranking {surveyed.size_text}")
-        with rank_surveyed(surveyed, config.rejects) as ranked:
+        with rank_surveyed(surveyed) as ranked:
             tables, warnings = list_tables(surveyed, ranked, progress.stage)
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
-            rare = describe_rare(surveyed.values.tree_features, surveyed.attribution.split.min_leaf)
-            shown = partial(show_lost, small, rare)
+            features, min_leaf = surveyed.values.tree_features, surveyed.attribution.split.min_leaf
+            shown = partial(show_lost, small, attribution_warnings.describe_rare(features, min_leaf))
             return progress.end(context.publish(tables, ranked.counts.row_counts, warnings, shown))
 
 
@@ -121,7 +110,7 @@ class SurveyedRows(SurveyedCorpus):
 
 @contextmanager
 def survey_rows(
-    corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow"
+    corpus: DataFrame, measures: Measures, id_column: str, duplicates: str = "allow", rejects: Rejects | None = None
 ) -> Iterator[SurveyedRows]:
     """Check and survey a corpus for AUC attribution. For parameters and errors see `survey_for_ranking`.
 
@@ -130,20 +119,20 @@ def survey_rows(
     Runs two narrow jobs in parallel, for the scores and for features and groupings, and a third one for features with
     more than a million distinct numbers.
     """
-    attribution, expressions = measures.attribution or Attribution(), measures.expressions
-    measures = rows_only(measures)
-    check_schema(corpus, replace(measures, attribution=attribution), id_column)
+    attribution = measures.attribution or Attribution()
+    measures = replace(rows_only(measures), attribution=attribution)
+    check_schema(corpus, measures, id_column)
     surveys: list[Callable[[], Any]] = [
         partial(survey_corpus, corpus, measures, id_column, duplicates),
         partial(survey_values, corpus, attribution),
     ]
     with ExitStack() as stack:
-        with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, expressions):
+        with describe(corpus.sparkSession, "survey the corpus"), translate_corpus_errors(corpus, measures.expressions):
             survey, values = run_side_by_side(corpus.sparkSession, surveys)
         encoding = build_encoding(measures, survey, corpus)
         n_ranked = len(encoding.models) + len(attribution.compare)
         refuse_too_many(corpus.sparkSession, survey.n_rows, n_ranked, BYTES_AN_ATTRIBUTION)
-        with describe(corpus.sparkSession, "list repeated ids"), translate_corpus_errors(corpus, expressions):
+        with describe(corpus.sparkSession, "list repeated ids"), translate_corpus_errors(corpus, measures.expressions):
             marked = stack.enter_context(duplicates_marked(corpus, id_column, duplicates))
         columns = row_columns(attribution, values.features, marked, id_column, measures.label)
         yield SurveyedRows(
@@ -154,16 +143,14 @@ def survey_rows(
             encoding=encoding,
             cutpoints={},
             id_column=id_column,
-            expressions=expressions,
+            rejects=rejects,
             attribution=attribution,
             values=values,
         )
 
 
 @contextmanager
-def rank_surveyed(
-    surveyed: SurveyedRows, rejects: Rejects | None = None, *, with_losses: bool = True
-) -> Iterator[RankedBlocks]:
+def rank_surveyed(surveyed: SurveyedRows, *, with_losses: bool = True) -> Iterator[RankedBlocks]:
     """Rank the rows, sum their losses, count pairs and crosses of groups, and keep the rows inside the block.
 
     Runs one Spark action: a scan and a shuffle.
@@ -184,11 +171,10 @@ def rank_surveyed(
         n_groupings = len(attribution.groupings)
         searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, only_last=True)
     with (
-        job_on_corpus(surveyed, "rank every row"),
+        surveyed.job("rank every row"),
         rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked,
     ):
-        schema = surveyed.corpus.schema
-        check_usable(ranked.counts.row_counts, surveyed.measures, schema, surveyed.id_column, rejects)
+        surveyed.check(ranked.counts.row_counts)
         yield ranked
 
 
@@ -199,10 +185,10 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     """
     encoding, measures = surveyed.encoding, surveyed.measures
     of_models = F.array(*(count_slices(encoding, model) for model in encoding.models)).alias("labels")
-    with job_on_corpus(surveyed, "count the rows"):
+    with surveyed.job("count the rows"):
         (counted,) = count_rows(surveyed.examples, encoding, [of_models]).collect()
     counts = encoding.read_row_counts(counted["counts"])
-    check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column)
+    surveyed.check(counts)
     labels = np.array(counted["labels"], np.int64)  # by model, slice and label
     most = [(negatives, positives) for negatives, positives in labels.max(axis=0).tolist()]
     row_warnings = slice_warnings(encoding.slices, most), warn_of_rows(counts, measures.label)
@@ -256,11 +242,11 @@ def list_tables(
     if attribution.pairs_of:
         named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
         tables[schemas.NAMED_PAIRS] = pairs = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
-        warnings += pair_warnings(pairs)
+        warnings += attribution_warnings.pair_warnings(pairs)
     if attribution.groupings:
         crosses = ranked.results["crosses"]
         tables[schemas.AUC_CROSSES] = measure_crosses(schemas.AUC_CROSSES, crosses, all_wrong, level)
-        warnings += grouping_warnings(crosses)
+        warnings += attribution_warnings.grouping_warnings(crosses)
     return tables, tuple(warnings)
 
 
@@ -278,12 +264,12 @@ def _list_warnings(
     slices = {surveyed.name_target(target): best for target, best in searched.slices.items()}
     return [
         *measured.warnings,
-        *feature_warnings(surveyed.values),
-        *unsearched_warnings(attribution),
-        *segment_warnings(attribution.segments, losses),
-        *link_warnings(attribution, within_0_and_1),
-        *room_warnings(slices),
-        *few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
+        *attribution_warnings.feature_warnings(surveyed.values),
+        *attribution_warnings.unsearched_warnings(attribution),
+        *attribution_warnings.segment_warnings(attribution.segments, losses),
+        *attribution_warnings.link_warnings(attribution, within_0_and_1),
+        *attribution_warnings.room_warnings(slices),
+        *attribution_warnings.few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
     ]
 
 
@@ -354,7 +340,7 @@ def search_rows(
     results: dict[tuple[str, SummedValue], Any] = {}
     if searches:
         names = ", ".join(dict.fromkeys(kind for kind, _ in searches))
-        with job_on_corpus(surveyed, f"search {names}"):
+        with surveyed.job(f"search {names}"):
             by_cell = sum_blocks(ranked.blocks, [value for _, value in searches])
             with kept(by_cell.frame, large_rows=True) as frame:
                 kept_sums = replace(by_cell, frame=frame)
@@ -379,7 +365,7 @@ def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) ->
 
 def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence[Target]) -> list[float]:
     """Return the sum of squared deviations of the training values of each tree. One job."""
-    with job_on_corpus(surveyed, "sum squares of the targets of trees"):
+    with surveyed.job("sum squares of the targets of trees"):
         measured = measure_sets(ranked.blocks, {target: [{}] for target in targets}, len(surveyed.encoding.models))
     moments = [measured.by_target[target][0].train for target in targets]
     return [(tree_moments.variance or 0.0) * (tree_moments.n - 1) for tree_moments in moments]
@@ -404,7 +390,7 @@ def _measure_results(
         for number, (_, baseline) in enumerate(attribution.compare, len(models))
     }
     stage("measuring segments and differences of models" if edges else "measuring segments")
-    with job_on_corpus(surveyed, "measure the segments"):
+    with surveyed.job("measure the segments"):
         return measure_sets(ranked.blocks, conditions, len(models), edges)
 
 
@@ -422,22 +408,20 @@ def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *p
 
 def plan_attribution(config: Config) -> Plan:
     """Plan the attribution."""
-    attribution = _require_attribution(config)
+    attribution = config.attribution
+    assert attribution is not None  # the job requires it
     passes: dict[str, object] = {
         VALUES_PASS: attribution.searches or attribution.groupings,
         ATTRIBUTION_PASS: True,
         EXAMPLES_PASS: attribution.write_examples,
     }
-    warnings = unsearched_warnings(attribution)
+    warnings = attribution_warnings.unsearched_warnings(attribution)
     return Plan([name for name, part in passes.items() if part], configured_tables(attribution), warnings)
 
 
 def _attributed_only(config: Config) -> Measures:
-    return replace(rows_only(config), attribution=_require_attribution(config))
-
-
-def _require_attribution(config: Config) -> Attribution:
-    return require(config.attribution, "attribution", 'numeric = ["comment_length"], tree = {}')
+    example = 'numeric = ["comment_length"], tree = {}'
+    return replace(rows_only(config), attribution=require(config.attribution, "attribution", example))
 
 
 # ---- the command line

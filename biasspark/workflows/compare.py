@@ -7,7 +7,6 @@ Rules of the gate that name the baseline are judged here. If one fails, the comp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -30,7 +29,7 @@ from biasspark.comparison.model_comparisons import (
     scope_warnings,
     unclustered_warnings,
 )
-from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config, Gate, Measures, Rejects, Rule
+from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config, Gate, Measures, Rule
 from biasspark.corpus import decode
 from biasspark.corpus.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
@@ -38,7 +37,6 @@ from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
 from biasspark.corpus.values import category, column
-from biasspark.errors import ConfigError
 from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS, N_PAIRS
@@ -50,13 +48,10 @@ from biasspark.text import format_count
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
 from biasspark.workflows.corpus_steps import (
     ROWS_PASS,
+    AnyMeasures,
     Measurement,
     SurveyedCorpus,
-    check_counts,
-    describe_groups,
-    job_on_corpus,
     rows_only,
-    survey_for_ranking,
     warn_of_rows,
 )
 from biasspark.workflows.judge import judge_comparison
@@ -78,8 +73,8 @@ JACKKNIFE_PASS = "compare (shuffles both scores of each row)"
 def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, compare, judge and publish; return the outcome."""
     config, progress = context.config, context.progress
-    progress.stage(f"surveying {config.corpus.name}")
-    with compare(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as comparison:
+    with context.survey(corpus, compared_only(config)) as surveyed:
+        comparison = prepare_comparison(surveyed)
         progress.stage(f"comparing {comparison.size_text}")
         compared = comparison.compute()
     table = model_comparisons(compared, config.intervals.level)
@@ -88,40 +83,26 @@ def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
     return progress.end(context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, gate_result))
 
 
-@contextmanager
-def compare(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    duplicates: str = "allow",
-    rejects: Rejects | None = None,
-) -> Iterator[Comparison]:
-    """Prepare a comparison: survey the corpus, and count its rows and scopes.
-
-    Runs two narrow jobs. For each model, `Comparison.compute` scans and shuffles the corpus once by the jackknife; by
-    DeLong, it scans once and shuffles twice for every 32 identities.
-    """
-    settings = _require_compare(measures)
-    measures = compared_only(measures)
-    if settings.method == JACKKNIFE and id_column is None:
-        raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
-    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
-        group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
-        if id_column and settings.method == JACKKNIFE:
-            # As text: -0.0 becomes 0.0, NaN becomes NULL.
-            name = settings.cluster
-            cluster = None if name is None else category(name, corpus.schema[name].dataType)
-            group = group_of(id_column, cluster, settings.groups or JACKKNIFE_GROUPS)
-            clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
-        encoding = surveyed.encoding
-        examples = encode_examples(surveyed.corpus, measures, encoding, id_column, clusters)
-        aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
-        aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
-        with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
-        counts = encoding.read_row_counts(counted["counts"])
-        check_counts(surveyed, counts, counted["sides"], rejects)
-        yield Comparison(surveyed, settings, group, counts, counted)
+def prepare_comparison(surveyed: SurveyedCorpus) -> Comparison:
+    """Count the rows of a corpus that was surveyed for a comparison, and its scopes. One narrow job."""
+    corpus, encoding, id_column = surveyed.corpus, surveyed.encoding, surveyed.id_column
+    settings = surveyed.measures.compare
+    assert settings is not None
+    group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
+    if id_column and settings.method == JACKKNIFE:
+        # As text: -0.0 becomes 0.0, NaN becomes NULL.
+        name = settings.cluster
+        cluster = None if name is None else category(name, corpus.schema[name].dataType)
+        group = group_of(id_column, cluster, settings.groups or JACKKNIFE_GROUPS)
+        clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
+    examples = encode_examples(corpus, surveyed.measures, encoding, id_column, clusters)
+    aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
+    aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
+    with surveyed.job("count the rows"):
+        (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
+    counts = encoding.read_row_counts(counted["counts"])
+    surveyed.check(counts, counted["sides"])
+    return Comparison(surveyed, settings, group, counts, counted)
 
 
 def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
@@ -139,7 +120,7 @@ def _count_scopes(settings: Compare, encoding: Encoding) -> list[Column]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of models with a baseline. ``counted`` are the aggregates of `compare` over the surveyed rows.
+    """A comparison of models with a baseline. ``counted`` are the aggregates of `prepare_comparison`.
 
     ``group`` is the group of a row if the method is the jackknife, else None.
     """
@@ -159,7 +140,7 @@ class Comparison:
     def size_text(self) -> str:
         """The size of the comparison in words. Rows are those read; the table has the rows that both models score."""
         encoding, models = self.surveyed.encoding, format_count(len(self.settings.models), "model")
-        groups = describe_groups(encoding, len(self.identities) - 1 - len(encoding.singles))
+        groups = self.surveyed.describe_groups(len(self.identities) - 1 - len(encoding.singles))
         return f"{models} with {self.settings.baseline}: {format_count(self.counts.n_rows, 'row')} read, {groups}"
 
     def list_warnings(self, compared: Sequence[ComparedPair]) -> tuple[str, ...]:
@@ -196,8 +177,12 @@ class Comparison:
         )
 
     def compute(self) -> list[ComparedPair]:
-        """Compute both AUCs of every pair of cells, with variances. By DeLong, an action per 32 identities."""
-        with job_on_corpus(self.surveyed, "compare the models"):
+        """Compute both AUCs of every pair of cells, with variances.
+
+        For each model this scans and shuffles the corpus once by the jackknife; by DeLong, it scans once and shuffles
+        twice for every 32 identities.
+        """
+        with self.surveyed.job("compare the models"):
             return [pair for model in self.settings.models for pair in self._compare(model)]
 
     def _compare(self, model: str) -> list[ComparedPair]:
@@ -255,10 +240,8 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
     rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
     assert id_column is not None  # [gate] paired needs it
-    models, slices = (
-        {name: text for name, text in texts.items() if any(name in getattr(rule, key) for rule in rules)}
-        for key, texts in (("models", all_measures.models), ("slices", all_measures.slices))
-    )
+    models = {name: text for name, text in all_measures.models.items() if any(name in rule.models for rule in rules)}
+    slices = {name: text for name, text in all_measures.slices.items() if any(name in rule.slices for rule in rules)}
     measures = replace(all_measures, models=models, slices=slices, label_balance=None)
     encoding = build_encoding(measures, surveyed.survey, surveyed.corpus)
     numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
@@ -266,7 +249,7 @@ def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: G
     group = group_of(id_column, None, JACKKNIFE_GROUPS)
     examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
     boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
-    with job_on_corpus(surveyed, "leave out groups"):
+    with surveyed.job("leave out groups"):
         statistics = count_replicates(examples, encoding, boundaries, identities, JACKKNIFE_GROUPS)
     metrics = {rule.metric for rule in rules}
     cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
@@ -288,22 +271,19 @@ def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
 
 def plan_comparison(config: Config) -> Plan:
     """Plan a comparison."""
-    settings = _require_compare(config)
+    settings = config.compare
+    assert settings is not None  # the job requires it
     compare_pass = JACKKNIFE_PASS if settings.method == JACKKNIFE else DELONG_PASS
     passes = [ROWS_PASS, *(f"{compare_pass}: {model}" for model in settings.models)]
     alerts = (COMPARISON_ALERTS,) if config.gate and config.gate.comparison_rules else ()
     return Plan(passes, (MODEL_COMPARISONS, *alerts))
 
 
-def compared_only(measures: Measures) -> Measures:
+def compared_only(measures: AnyMeasures) -> AnyMeasures:
     """Return the measures for a comparison of models only."""
-    settings = _require_compare(measures)
+    settings = require(measures.compare, "compare", '[compare] baseline = "old"')
     models = {name: measures.models[name] for name in (*settings.models, settings.baseline)}
     return replace(rows_only(measures), models=models, identities=measures.identities, compare=settings)
-
-
-def _require_compare(measures: Measures) -> Compare:
-    return require(measures.compare, "compare", '[compare] baseline = "old"')
 
 
 # ---- the command line

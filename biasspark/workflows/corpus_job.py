@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from functools import cache, partial
@@ -29,6 +29,7 @@ from biasspark.tables.schemas import BIAS_RUNS, Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, show_value, show_visibly
+from biasspark.workflows.corpus_steps import SurveyedCorpus, survey_for_ranking
 from biasspark.workflows.judge import GateResult
 
 
@@ -45,12 +46,8 @@ def describe_plan(plan: Plan, config: Config, session: str) -> str:
     corpus = config.corpus
     passes = [TYPES_PASS] if corpus.is_untyped and config.expressions else []
     passes += [SURVEY_PASS, *([IDS_PASS] if corpus.duplicates == "reject" else []), *plan.passes]
-    lines = {
-        "session": session,
-        "tables": ", ".join(table.name for table in (*plan.tables, BIAS_RUNS)),
-        "passes": f"\n{'':10}".join(passes),
-    }
-    return "\n".join([write_toml(config.resolved()), "", *(f"{name + ':':<9} {text}" for name, text in lines.items())])
+    tables, listed = ", ".join(table.name for table in (*plan.tables, BIAS_RUNS)), f"\n{'':10}".join(passes)
+    return f"{write_toml(config.resolved())}\n\nsession:  {session}\ntables:   {tables}\npasses:   {listed}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +60,12 @@ class RunContext:
     run: Run
     progress: cli.Progress
     merged_run_ids: Sequence[str] | None = None
+
+    def survey(self, corpus: DataFrame, measures: Measures | None = None) -> AbstractContextManager[SurveyedCorpus]:
+        """Check and survey the corpus for some measures, by default for all that are configured."""
+        source = self.config.corpus
+        self.progress.stage(f"surveying {source.name}")
+        return survey_for_ranking(corpus, measures or self.config, source.id, source.duplicates, self.config.rejects)
 
     def publish(
         self,
@@ -194,7 +197,11 @@ BACKFILL = (
 
 
 class CorpusJob(NamedTuple):
-    """A job that measures and publishes the corpus of a run date. ``measures`` selects the columns that it needs."""
+    """A job that measures and publishes the corpus of a run date.
+
+    ``measures`` selects what it measures, and with it the columns that it needs. Raises `ConfigError` if a table of the
+    configuration is missing that it requires.
+    """
 
     name: str
     measures: Callable[[Config], Measures]
@@ -210,12 +217,12 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             "[mitigation]: this job measures the rows of [corpus], which the experiment trains on. Run "
             f"{name_command('mitigation_experiment')}, or remove the table."
         )
+    read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     plan = job.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
     date_warnings = warn_of_future(days[0], config.corpus.run_date_column)
     for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
         cli.write_stderr(f"warning: {show_visibly(warning)}\n")
-    read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     starts_workers = not (plan or find_session()) and config.models and config.ranking.engine == "blocks"
     with open_tables(job.name, config, progress) as (spark, store), ExitStack() as stack:
         if starts_workers:

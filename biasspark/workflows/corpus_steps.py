@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,6 @@ from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Cutpoints, Survey, choose_cutpoints, survey_corpus
 from biasspark.corpus.usable import check_identities, check_lengths, check_usable
-from biasspark.errors import KeyPath
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import bias_metrics
@@ -43,12 +43,16 @@ from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 
+AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 ROWS_PASS, LABELS_PASS = "count the rows", "count the labels"
 
 
 @dataclass(frozen=True)
 class SurveyedCorpus:
-    """A surveyed corpus, ready to be ranked: its rows and EXAMPLES, both lazy, and the cutpoints of each model."""
+    """A surveyed corpus, ready to be ranked: its rows and EXAMPLES, both lazy, and the cutpoints of each model.
+
+    ``rejects`` are the limits of rejected rows; without them, as in a notebook, every model needs a usable score.
+    """
 
     corpus: DataFrame
     examples: DataFrame
@@ -57,13 +61,12 @@ class SurveyedCorpus:
     encoding: Encoding
     cutpoints: Mapping[str, Cutpoints]
     id_column: str | None
-    expressions: Mapping[KeyPath, str]
+    rejects: Rejects | None
 
     @property
     def size_text(self) -> str:
         """The size of the ranking in words."""
-        models, groups = format_count(len(self.encoding.models), "model"), describe_groups(self.encoding)
-        return f"{self.survey.rows_text}: {models}, {groups}"
+        return f"{self.survey.rows_text}: {format_count(len(self.encoding.models), 'model')}, {self.describe_groups()}"
 
     @property
     def edges(self) -> list[Floats]:
@@ -75,19 +78,39 @@ class SurveyedCorpus:
         """The boundaries of score ranges, by model."""
         return self.survey.boundaries(self.measures.ranking.ranges)
 
+    def describe_groups(self, n_pairs: int | None = None) -> str:
+        """Count the slices, identities and crossed pairs in words; without identities, the slices."""
+        encoding = self.encoding
+        slices = format_count(len(encoding.slices), "slice")
+        if not encoding.singles:
+            return slices
+        pairs = format_count(len(encoding.pairs) if n_pairs is None else n_pairs, "crossed pair")
+        return f"{slices}, {format_count(len(encoding.singles), 'identity', 'identities')}, {pairs}"
 
-def describe_groups(encoding: Encoding, n_pairs: int | None = None) -> str:
-    """Count the slices, identities and crossed pairs in words; without identities, the slices."""
-    slices = format_count(len(encoding.slices), "slice")
-    if not encoding.singles:
-        return slices
-    pairs = format_count(len(encoding.pairs) if n_pairs is None else n_pairs, "crossed pair")
-    return f"{slices}, {format_count(len(encoding.singles), 'identity', 'identities')}, {pairs}"
+    @contextmanager
+    def job(self, text: str) -> Iterator[None]:
+        """Name a Spark job on the corpus, and name the expression or file that makes it fail."""
+        with describe(self.corpus.sparkSession, text), translate_corpus_errors(self.corpus, self.measures.expressions):
+            yield
+
+    def check(self, counts: RowCounts, sides: Iterable[tuple[int, int]] = ()) -> None:
+        """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
+
+        `sides` are the usable rows in and outside of each identity, without crossed pairs.
+        """
+        measures, singles = self.measures, self.encoding.singles
+        check_usable(counts, measures, self.corpus.schema, self.id_column, self.rejects)
+        unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]
+        check_identities(measures.identities, singles, unknown, counts.unreadable)
 
 
 @contextmanager
 def survey_for_ranking(
-    corpus: DataFrame, measures: Measures, id_column: str | None = None, duplicates: str = "allow"
+    corpus: DataFrame,
+    measures: Measures,
+    id_column: str | None = None,
+    duplicates: str = "allow",
+    rejects: Rejects | None = None,
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
@@ -103,9 +126,7 @@ def survey_for_ranking(
         cutpoints = choose_cutpoints(measures, survey, corpus.schema)
         encoding = build_encoding(measures, survey, corpus)
         examples = encode_examples(marked, measures, encoding, id_column)
-        yield SurveyedCorpus(
-            marked, examples, measures, survey, encoding, cutpoints, id_column, dict(measures.expressions)
-        )
+        yield SurveyedCorpus(marked, examples, measures, survey, encoding, cutpoints, id_column, rejects)
 
 
 @dataclass(frozen=True)
@@ -199,30 +220,27 @@ class Measurement:
         )
 
 
-def measure(surveyed: SurveyedCorpus, rejects: Rejects | None = None) -> Measurement:
-    """Rank a surveyed corpus: one scan and one shuffle, and one more of each for trials of the pinned AUC.
-
-    Without `rejects`, as in a notebook, every model needs a usable score.
-    """
+def measure(surveyed: SurveyedCorpus) -> Measurement:
+    """Rank a surveyed corpus: one scan and one shuffle, and one more of each for trials of the pinned AUC."""
     _refuse_size(surveyed)
-    with job_on_corpus(surveyed, "rank every score"):
+    with surveyed.job("rank every score"):
         ranking_engine = surveyed.measures.ranking.engine
         counts = rank(surveyed.examples, surveyed.encoding, surveyed.boundaries, surveyed.edges, ranking_engine)
-    return _measurement(surveyed, counts, rejects)
+    return _measurement(surveyed, counts)
 
 
 @contextmanager
-def measure_and_keep(surveyed: SurveyedCorpus, rejects: Rejects | None) -> Iterator[tuple[Measurement, DataFrame]]:
+def measure_and_keep(surveyed: SurveyedCorpus) -> Iterator[tuple[Measurement, DataFrame]]:
     """Measure, and keep RANKED with its sketches, which windows merge, until the ``with`` block ends."""
     _refuse_size(surveyed)
     encoding, boundaries = replace(surveyed.encoding, keeps_state=True), surveyed.boundaries
     parts = sort_examples(surveyed.examples, encoding, boundaries)
     with (
-        job_on_corpus(surveyed, "rank every score"),
+        surveyed.job("rank every score"),
         kept(rank_ranges(parts, encoding, boundaries, surveyed.edges)) as ranked,
     ):
         counts = collect_counts(ranked, encoding, surveyed.edges)
-        yield _measurement(surveyed, counts, rejects), ranked
+        yield _measurement(surveyed, counts), ranked
 
 
 def _refuse_size(surveyed: SurveyedCorpus) -> None:
@@ -233,51 +251,25 @@ def _refuse_size(surveyed: SurveyedCorpus) -> None:
     check_size(len(encoding.models), len(encoding.slices), len(encoding.names), n_edges)
 
 
-@contextmanager
-def job_on_corpus(surveyed: SurveyedCorpus, text: str) -> Iterator[None]:
-    """Name a Spark job on a corpus, and name the expression or file that makes it fail."""
-    corpus = surveyed.corpus
-    with describe(corpus.sparkSession, text), translate_corpus_errors(corpus, surveyed.expressions):
-        yield
-
-
-def _measurement(surveyed: SurveyedCorpus, counts: Counts, rejects: Rejects | None) -> Measurement:
+def _measurement(surveyed: SurveyedCorpus, counts: Counts) -> Measurement:
     """Check the counts, and sample the trials of the pinned AUC, if configured."""
     measures, pinned = surveyed.measures, surveyed.measures.pinned_auc
     measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
-    check_counts(surveyed, counts.row_counts, measurement.sides, rejects)
+    surveyed.check(counts.row_counts, measurement.sides)
     if measures.label_balance and counts.labels is not None:
         check_lengths(counts.labels, measures.label_balance)
     if not (pinned and pinned.trials and measures.ranking.engine == "blocks"):
         return measurement
-    with job_on_corpus(surveyed, "sample pinned AUC"):
+    with surveyed.job("sample pinned AUC"):
         sampled = sample_pinned_aucs(surveyed.examples, surveyed.encoding, surveyed.boundaries, counts, pinned)
     return replace(measurement, sampled=sampled)
 
 
-def check_counts(
-    surveyed: SurveyedCorpus, counts: RowCounts, sides: Iterable[tuple[int, int]], rejects: Rejects | None
-) -> None:
-    """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
-
-    `sides` are the usable rows in and outside of each identity, without crossed pairs.
-    """
-    measures, singles = surveyed.measures, surveyed.encoding.singles
-    check_usable(counts, measures, surveyed.corpus.schema, surveyed.id_column, rejects)
-    unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]
-    check_identities(measures.identities, singles, unknown, counts.unreadable)
-
-
-def rows_only(measures: Measures) -> Measures:
+def rows_only(measures: AnyMeasures) -> AnyMeasures:
     """Return the measures for a ranking of rows only, without identities and optional parts."""
-    return Measures(
-        label=measures.label,
-        models=measures.models,
-        identities=Identities(),
-        slices=measures.slices,
-        ranking=replace(measures.ranking, engine="blocks"),
-        intervals=measures.intervals,
-    )
+    ranking = replace(measures.ranking, engine="blocks")
+    no_parts: dict[str, Any] = {part.name: None for part in fields(Measures) if part.default is None}
+    return replace(measures, identities=Identities(), ranking=ranking, **no_parts)
 
 
 _IMPLIED_LABEL = "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text."
@@ -326,22 +318,14 @@ def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.
     return label_balance(labels, encoding.names[: encoding.first_pair], length_bins, measures.privacy)
 
 
-@contextmanager
-def balance_labels(
-    corpus: DataFrame,
-    measures: Measures,
-    id_column: str | None = None,
-    duplicates: str = "allow",
-    rejects: Rejects | None = None,
-) -> Iterator[CountedLabels]:
-    """Count the labels of a corpus, without reading scores, by three narrow jobs: the survey, and two that count."""
-    assert measures.label_balance is not None
-    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
-        examples, encoding = surveyed.examples, surveyed.encoding
-        with job_on_corpus(surveyed, "count the rows"):
-            (counted,) = count_rows(examples, encoding, [count_sides(encoding).alias("sides")]).collect()
-            labels = count_labels(examples, encoding)
-        counts = encoding.read_row_counts(counted["counts"])
-        check_counts(surveyed, counts, counted["sides"], rejects)
-        check_lengths(labels, measures.label_balance)
-        yield CountedLabels(surveyed, counts, labels, counted["sides"])
+def balance_labels(surveyed: SurveyedCorpus) -> CountedLabels:
+    """Count the labels of a surveyed corpus, without reading scores, by two narrow jobs."""
+    assert surveyed.measures.label_balance is not None
+    examples, encoding = surveyed.examples, surveyed.encoding
+    with surveyed.job("count the rows"):
+        (counted,) = count_rows(examples, encoding, [count_sides(encoding).alias("sides")]).collect()
+        labels = count_labels(examples, encoding)
+    counts = encoding.read_row_counts(counted["counts"])
+    surveyed.check(counts, counted["sides"])
+    check_lengths(labels, surveyed.measures.label_balance)
+    return CountedLabels(surveyed, counts, labels, counted["sides"])

@@ -1,13 +1,5 @@
 """Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
 
-# step     in workflows/                      code
-# read     `corpus_job.plan_or_run`           corpus/read.py
-# survey   `corpus_steps.survey_for_ranking`  corpus/survey.py
-# rank     `corpus_steps.measure`             ranking/engine.py
-# compute  `corpus_steps.Measurement.tables`  metrics/
-# judge    `judge.judge`                      gate/alerts.py
-# publish  `corpus_job.RunContext.publish`    tables/publish.py
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +33,6 @@ from biasspark.workflows.corpus_steps import (
     balance_labels,
     measure,
     measure_and_keep,
-    survey_for_ranking,
 )
 from biasspark.workflows.judge import judge
 from biasspark.workflows.window import score_blocks
@@ -62,9 +53,7 @@ def publish_measurement(
     if not context.config.models:
         return publish_balance(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
-    progress.stage(f"surveying {config.corpus.name}")
-    surveying = survey_for_ranking(corpus, config, config.corpus.id, config.corpus.duplicates)
-    with surveying as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
+    with context.survey(corpus) as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
         counts = measurement.counts.row_counts
         tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
         tables |= _list_rejects(surveyed, config, counts)
@@ -87,9 +76,10 @@ def publish_measurement(
 def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
     """Measure without models: count the labels, publish their balance, and return the outcome."""
     config, progress = context.config, context.progress
-    progress.stage(f"counting the labels of {config.corpus.name}")
-    with balance_labels(corpus, config, config.corpus.id, config.corpus.duplicates, config.rejects) as counted:
-        tables = {schemas.LABEL_BALANCE: counted.balance} | _list_rejects(counted.surveyed, config, counted.counts)
+    with context.survey(corpus) as surveyed:
+        progress.stage(f"counting the labels of {config.corpus.name}")
+        counted = balance_labels(surveyed)
+        tables = {schemas.LABEL_BALANCE: counted.balance} | _list_rejects(surveyed, config, counted.counts)
         shown = partial(show_balance, counted.balance)
         return progress.end(context.publish(tables, counted.counts, counted.warnings, shown))
 
@@ -110,14 +100,15 @@ def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Mea
     config = context.config
     context.progress.stage(f"ranking {surveyed.size_text}")
     if not config.state:
-        yield measure(surveyed, config.rejects), {}
+        yield measure(surveyed), {}
         return
-    with measure_and_keep(surveyed, config.rejects) as (measurement, ranked):
+    with measure_and_keep(surveyed) as (measurement, ranked):
         yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config)}
 
 
 def plan_measurement(config: Config) -> Plan:
     """Plan a measurement."""
+    gate = config.gate
     passes: dict[str, object] = {
         ROWS_PASS: not config.models,
         LABELS_PASS: not config.models,
@@ -125,15 +116,9 @@ def plan_measurement(config: Config) -> Plan:
         WINDOWS_PASS: config.models and config.ranking.engine == "windows",
         TRIALS_PASS: config.pinned_auc and config.pinned_auc.trials,
         TEMPLATES_PASS: config.templates,
-        REPLICATES_PASS: config.gate and config.gate.paired,
+        REPLICATES_PASS: gate and gate.paired,
         REJECTS_PASS: config.rejects.max_rows,
     }
-    return Plan([name for name, part in passes.items() if part], _list_tables(config))
-
-
-def _list_tables(config: Config) -> list[Table]:
-    """Return the tables of the parts that are configured."""
-    gate = config.gate
     optional: dict[Table, object] = {
         schemas.PINNED_AUC: config.pinned_auc,
         schemas.THRESHOLD_RATES: config.thresholds,
@@ -147,7 +132,8 @@ def _list_tables(config: Config) -> list[Table]:
         schemas.SCORE_BLOCKS: config.state,
         schemas.REJECTED_ROWS: config.rejects.max_rows,
     }
-    return [table for table in schemas.tables_of(JOB) if optional.get(table, config.models)]
+    tables = [table for table in schemas.tables_of(JOB) if optional.get(table, config.models)]
+    return Plan([name for name, part in passes.items() if part], tables)
 
 
 # ---- the command line

@@ -39,7 +39,7 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
 from biasspark.workflows.corpus_job import RunContext, require
-from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, tabulate_labels
+from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, survey_for_ranking, tabulate_labels
 
 JOB = "mitigation_experiment"
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
@@ -139,14 +139,15 @@ def prepare_training(
         corpus = keep(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, training_measures(config)
-    with balance_labels(corpus, measures, source.id, source.duplicates, config.rejects) as counted:
-        harmless = training_data.HarmlessComments(measures, counted.surveyed.survey)
+    with survey_for_ranking(corpus, measures, source.id, source.duplicates, config.rejects) as surveyed:
+        counted = balance_labels(surveyed)
+        harmless = training_data.HarmlessComments(measures, surveyed.survey)
         chosen = find_comments(spark, experiment, counted, harmless)
         added = {model: keep(rows, f"{folder}/{model}") for model, rows in chosen.items()}
         labels = {
             model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
         }
-        rows = counted.surveyed.corpus
+        rows = surveyed.corpus
         labeled = rows.where(row_reason(config.label, rows.schema, source.id) == 0)
         text, label = column(mitigation.text_column).alias(TEXT), label_of(config.label, rows.schema).alias(LABEL)
         yield TrainingData(

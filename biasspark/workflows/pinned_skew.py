@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
 import pyspark.sql.functions as F
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
-from biasspark.config import Config, Crossed, Measures, PinnedAuc, PinnedSkew, unknown_identity
+from biasspark.config import Config, Crossed, PinnedAuc, PinnedSkew, unknown_identity
 from biasspark.corpus.decode import field, single_states
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import Fault, InputError
@@ -24,9 +23,8 @@ from biasspark.report.console_summary import show_skew
 from biasspark.session import kept
 from biasspark.tables.schemas import PINNED_SKEW
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
-from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, job_on_corpus, measure, survey_for_ranking
+from biasspark.workflows.corpus_steps import AnyMeasures, Measurement, SurveyedCorpus, measure, rows_only
 
-AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 JOB = PINNED_SKEW.job
 _IN_CELL = "in_cell"
 SKEW_PASS = "drop rows (shuffles every score again without the cell, and one sorted block per range)"
@@ -35,13 +33,12 @@ SKEW_PASS = "drop rows (shuffles every score again without the cell, and one sor
 def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
     """Survey, rank, drop rows and publish; return the outcome."""
     config, progress = context.config, context.progress
-    skew = find_experiment(config)
-    progress.stage(f"surveying {config.corpus.name}")
-    surveying = survey_for_ranking(corpus, skew_only(config), config.corpus.id, config.corpus.duplicates)
-    with surveying as surveyed:
+    skew = config.pinned_skew
+    assert skew is not None  # the job requires it
+    with context.survey(corpus, skew_only(config)) as surveyed:
         check_identity(surveyed.encoding, skew.identity)
         progress.stage(f"ranking {surveyed.size_text}")
-        measurement = measure(surveyed, config.rejects)
+        measurement = measure(surveyed)
         progress.stage(f"dropping {skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times")
         table = skew_classes(surveyed, measurement)
     counts, shown = measurement.counts.row_counts, partial(show_skew, table)
@@ -60,7 +57,7 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
     is_in_cell = is_in_side & (is_positive if label == "positive" else ~is_positive)
     # Membership may be unknown. Terms are found in Python, by which Sail cannot filter: compute, keep, then filter.
     marked = surveyed.examples.withColumn(_IN_CELL, F.coalesce(is_in_cell, F.lit(False)))
-    with job_on_corpus(surveyed, "drop rows"), kept(marked) as examples:
+    with surveyed.job("drop rows"), kept(marked) as examples:
         sums = sum_kept_rows(examples.drop(_IN_CELL), encoding, boundaries, measurement.counts, skew)
         without = rank(examples.where(~F.col(_IN_CELL)).drop(_IN_CELL), encoding, boundaries)
     return pinned_skew(measurement.statistics, sums, skew, pinned.include_subgroup_in_background, without)
@@ -69,15 +66,12 @@ def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table
 def skew_only(measures: AnyMeasures) -> AnyMeasures:
     """Return the measures for the experiment: all identities except crossed pairs, ranked by blocks."""
     return replace(
-        measures,
-        pinned_skew=find_experiment(measures),
+        rows_only(measures),
         identities=replace(measures.identities, crossed=Crossed()),
-        ranking=replace(measures.ranking, engine="blocks"),
+        pinned_skew=require(measures.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"'),
         pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
-        thresholds=None,
-        histograms=None,
-        label_balance=None,
-        templates=None,
+        evidence=measures.evidence,
+        privacy=measures.privacy,
     )
 
 
@@ -100,11 +94,6 @@ def check_drops(counts: Counts, skew: PinnedSkew) -> None:
 def plan_experiment(_: Config) -> Plan:
     """Plan the experiment."""
     return Plan((RANKING_PASS, SKEW_PASS), (PINNED_SKEW,))
-
-
-def find_experiment(measures: Measures) -> PinnedSkew:
-    """Return the configuration of the experiment. Raises `ConfigError` if it is missing."""
-    return require(measures.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"')
 
 
 # ---- the command line

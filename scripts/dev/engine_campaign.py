@@ -102,7 +102,7 @@ def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str
     measures = parse_measures(case.measures)
     corpus = Corpus(**({"name": "case", "path": f"{folder}/corpus"} | case.corpus))
     rows = read_corpus(spark, corpus, RUN_DATE, measures)
-    with survey_for_ranking(rows, measures, corpus.id, corpus.duplicates) as surveyed:
+    with survey_for_ranking(rows, measures, corpus.id, corpus.duplicates, Rejects()) as surveyed:
         survey, encoding = surveyed.survey, surveyed.encoding
         facts = survey.n_rows, survey.values, survey.extremes, survey.absent_positives, survey.positive_variants
         yield "survey", [_write(each) for each in facts]
@@ -112,7 +112,7 @@ def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str
             yield "examples", _rows_of(examples)
         if not case.is_whole:
             return
-        measurement = measure(surveyed, Rejects())
+        measurement = measure(surveyed)
         for table, content in measurement.tables.items():
             yield table.name, sorted(_write(list(row.values())) for row in content.to_pylist())
         yield "rejected_rows", _rows_of(rejected_rows(surveyed.corpus, measures, corpus.id, 1_000))

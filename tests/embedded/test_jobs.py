@@ -601,10 +601,16 @@ def test_a_filter_that_applies_a_function_to_elements_is_refused(tmp_path: Path)
     assert "[slices]" not in done.err
 
 
-def test_a_filter_that_fails_is_named_while_repeated_ids_are_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("job", "parts"),
+    [("measure", {}), ("compare", {"models": {"n": "length"}, "compare": {"baseline": "m"}})],
+)
+def test_a_filter_that_fails_is_named_while_repeated_ids_are_listed(
+    tmp_path: Path, job: str, parts: dict[str, Any]
+) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     corpus = {"duplicates": "reject", "filter": "length % (length - length) = 0"}
-    done = run("measure", *configure(tmp_path, corpus=corpus))
+    done = run(job, *configure(tmp_path, corpus=corpus, **parts))
     assert (done.code, "[corpus] filter" in done.err) == (3, True), done.err
 
 

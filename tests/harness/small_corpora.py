@@ -104,8 +104,8 @@ def measure_corpus(
     duplicates: str = "allow",
     rejects: Rejects | None = None,
 ) -> Measurement:
-    with survey_for_ranking(corpus, measures, id_column, duplicates) as surveyed:
-        return measure(surveyed, rejects)
+    with survey_for_ranking(corpus, measures, id_column, duplicates, rejects) as surveyed:
+        return measure(surveyed)
 
 
 def count_and_reject(
