@@ -1,5 +1,3 @@
-"""Write any table of a published run as CSV that spreadsheets open safely. The corpus is not read."""
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":

@@ -1,5 +1,3 @@
-"""Maintain the tables: remove superseded and failed runs, and compact files. Readers see no difference."""
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":

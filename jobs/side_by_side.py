@@ -1,5 +1,3 @@
-"""Put two models of a published run side by side, identity by identity. The corpus is not read."""
-
 from biasspark.command import run_command
 
 if __name__ == "__main__":
