@@ -197,11 +197,7 @@ BACKFILL = (
 
 
 class CorpusJob(NamedTuple):
-    """A job that measures and publishes the corpus of a run date.
-
-    ``measures`` selects what it measures, and with it the columns that it needs. Raises `ConfigError` if a table of the
-    configuration is missing that it requires.
-    """
+    """A job that measures and publishes the corpus of a run date. ``measures`` selects, and requires, what it needs."""
 
     name: str
     measures: Callable[[Config], Measures]

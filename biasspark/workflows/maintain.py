@@ -40,7 +40,6 @@ from biasspark.text import format_count
 # removed. Only run ids and times decide what is removed, so the next maintenance finishes one that was killed.
 
 BYTES_A_FILE = 128 * 2**20
-SUPERSEDED, FAILED = "superseded", "failed"
 
 StoredRuns = Mapping[str, Collection[tuple[date, str]]]
 """The dates and ids of the runs in each table."""
@@ -48,11 +47,10 @@ StoredRuns = Mapping[str, Collection[tuple[date, str]]]
 
 @dataclass(frozen=True)
 class Policy:
-    """How long runs are kept, counted back from `now`: superseded ones, and those that may still be running."""
+    """The times up to which runs go that were superseded then, or that were started then and never published."""
 
-    now: datetime
-    keep: timedelta
-    grace: timedelta
+    superseded_until: datetime
+    started_until: datetime
 
 
 class Removal(NamedTuple):
@@ -151,7 +149,7 @@ def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
     """Compact each table and delete its old files as its format does; plain Parquet does not."""
     for table in TABLES.values():
         with describe(spark, f"maintain: optimize {table.name}"):
-            store.optimize(spark, table, policy.now - policy.grace)
+            store.optimize(spark, table, policy.started_until)
 
 
 def _find_fragmented(spark: SparkSession, store: Store, runs: Sequence[Run], stored: StoredRuns) -> tuple[Run, ...]:
@@ -177,7 +175,7 @@ def _needed_files(sizes: list[int]) -> int:
 def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime) -> Policy:
     """Return a policy as of the end of a run date, but not later than `now`."""
     end = datetime.combine(run_date + timedelta(days=1), time(), UTC) if run_date < now.date() else now
-    return Policy(end, timedelta(days=keep_days), timedelta(hours=grace_hours))
+    return Policy(end - timedelta(days=keep_days), end - timedelta(hours=grace_hours))
 
 
 def choose_removals(
@@ -185,9 +183,8 @@ def choose_removals(
 ) -> tuple[list[Removal], list[str]]:
     """Choose the runs to remove, and return also those of unknown age.
 
-    These are runs that were superseded longer than ``policy.keep`` ago, and runs that are not in the ledger and were
-    started longer than ``policy.grace`` ago. The latest run of a date or window, corpus and job is always kept, and so
-    are the latest accepted one, and runs of unknown age: those not in the ledger whose id does not have their start.
+    These are the runs of the policy. The latest run of a date or window, corpus and job is always kept, and so are the
+    latest accepted one, and runs of unknown age: those not in the ledger whose id does not have their start.
     """
     views = defaultdict(list)
     for row in sorted(ledger, key=by_publication):
@@ -202,11 +199,13 @@ def choose_removals(
         for run_date, run_id in runs:
             if run_id in kept:
                 continue
-            since = superseded_at[run_id] if run_id in known else parse_start(run_id)
-            reason, patience = (SUPERSEDED, policy.keep) if run_id in known else (FAILED, policy.grace)
+            if run_id in known:
+                reason, since, until = "superseded", superseded_at[run_id], policy.superseded_until
+            else:
+                reason, since, until = "failed", parse_start(run_id), policy.started_until
             if since is None:
                 undated.add(run_id)
-            elif since <= policy.now - patience:
+            elif since <= until:
                 removals.append(Removal(run_date, run_id, table, reason, since))
     return sorted(removals), sorted(undated)
 

@@ -314,13 +314,12 @@ def refuse(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
 
 def keep_in_order(spark: SparkSession, store: CatalogStore, optimize: bool) -> dict[str, Any]:
     """Maintain the tables as of tomorrow, keeping nothing that may go."""
-    policy = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(days=2))
-    young = plan_maintenance(spark, store, policy, compact=True)
-    policy = replace(policy, grace=timedelta(0))
-    plan = plan_maintenance(spark, store, policy, compact=True)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    young = plan_maintenance(spark, store, Policy(tomorrow, tomorrow - timedelta(days=2)), compact=True)
+    plan = plan_maintenance(spark, store, Policy(tomorrow, tomorrow), compact=True)
     remove_runs(spark, store, plan.removals)
     if optimize:
-        optimize_tables(spark, store, replace(policy, now=datetime.now(UTC)))
+        optimize_tables(spark, store, Policy(tomorrow, started_until=datetime.now(UTC)))
     return {
         "would remove while young": [[removal.run_id, removal.reason] for removal in young.removals],
         "removed": sorted([removal.run_id, removal.reason] for removal in plan.removals),

@@ -27,8 +27,9 @@ from tests.harness.running_jobs import Done
 from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tables, start_run, table_rows
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
-EAGER = Policy(datetime.now(UTC) + timedelta(days=1), timedelta(0), timedelta(0))
-RECENT = Policy(datetime(2026, 1, 20, tzinfo=UTC), timedelta(days=30), timedelta(0))
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+EAGER = Policy(TOMORROW, TOMORROW)
+RECENT = Policy(datetime(2025, 12, 21, tzinfo=UTC), datetime(2026, 1, 20, tzinfo=UTC))
 
 
 def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
@@ -61,7 +62,7 @@ def maintain(tmp_path: Path, folder: Path, *flags: str, **maintenance: int) -> D
     config = write_config(
         tmp_path / "jobs", corpus={"name": "civil"}, output={"path": str(folder)}, maintenance=maintenance
     )
-    return run(config, *flags, run_date=EAGER.now.date(), job=job)
+    return run(config, *flags, run_date=TOMORROW.date(), job=job)
 
 
 @LISTING

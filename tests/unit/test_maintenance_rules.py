@@ -17,7 +17,7 @@ from tests.harness.main_job import assert_refused, run, write_config
 
 RUN_DATE = date(2026, 1, 15)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-POLICY = Policy(NOW, keep=timedelta(days=10), grace=timedelta(hours=48))
+POLICY = Policy(NOW - timedelta(days=10), NOW - timedelta(hours=48))
 
 
 def row(run_id: str, day: int, **columns: object) -> LedgerRow:
@@ -75,8 +75,10 @@ def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
 
 
 def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> None:
-    assert start_policy(RUN_DATE, 1, 1, NOW).now == datetime(2026, 1, 16, tzinfo=UTC)
-    assert start_policy(date.max, 1, 1, NOW).now == NOW
+    assert start_policy(RUN_DATE, 1, 1, NOW) == Policy(
+        datetime(2026, 1, 15, tzinfo=UTC), datetime(2026, 1, 15, 23, tzinfo=UTC)
+    )
+    assert start_policy(date.max, 0, 1, NOW) == Policy(NOW, NOW - timedelta(hours=1))
 
 
 @pytest.mark.parametrize("flag", ["--keep-days", "--grace-hours"])
