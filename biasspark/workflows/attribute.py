@@ -170,10 +170,7 @@ def rank_surveyed(surveyed: SurveyedRows, *, with_losses: bool = True) -> Iterat
         groups = dict.fromkeys(attribution.pairs_of, ("outside", "inside"))
         n_groupings = len(attribution.groupings)
         searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, only_last=True)
-    with (
-        surveyed.job("rank every row"),
-        rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked,
-    ):
+    with surveyed.job("rank every row"), rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked:
         surveyed.check(ranked.counts.row_counts)
         yield ranked
 

@@ -93,15 +93,18 @@ class SurveyedCorpus:
         with describe(self.corpus.sparkSession, text), translate_corpus_errors(self.corpus, self.measures.expressions):
             yield
 
-    def check(self, counts: RowCounts, sides: Iterable[tuple[int, int]] = ()) -> None:
-        """Raise `InputError` if too few rows are usable, too many are rejected, or all identities are always unknown.
+    def check(self, counts: RowCounts, sides: Iterable[tuple[int, int]] = (), labels: Ints | None = None) -> None:
+        """Raise `InputError` if too few rows are usable, too many rejected, or all identities or lengths unknown.
 
-        `sides` are the usable rows in and outside of each identity, without crossed pairs.
+        `sides` are the usable rows in and outside of each identity, without crossed pairs; `labels` are those of
+        `ranking.counts.Counts`.
         """
         measures, singles = self.measures, self.encoding.singles
         check_usable(counts, measures, self.corpus.schema, self.id_column, self.rejects)
         unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]
         check_identities(measures.identities, singles, unknown, counts.unreadable)
+        if measures.label_balance and labels is not None:
+            check_lengths(labels, measures.label_balance)
 
 
 @contextmanager
@@ -235,10 +238,8 @@ def measure_and_keep(surveyed: SurveyedCorpus) -> Iterator[tuple[Measurement, Da
     _refuse_size(surveyed)
     encoding, boundaries = replace(surveyed.encoding, keeps_state=True), surveyed.boundaries
     parts = sort_examples(surveyed.examples, encoding, boundaries)
-    with (
-        surveyed.job("rank every score"),
-        kept(rank_ranges(parts, encoding, boundaries, surveyed.edges)) as ranked,
-    ):
+    ranges = rank_ranges(parts, encoding, boundaries, surveyed.edges)
+    with surveyed.job("rank every score"), kept(ranges) as ranked:
         counts = collect_counts(ranked, encoding, surveyed.edges)
         yield _measurement(surveyed, counts), ranked
 
@@ -255,9 +256,7 @@ def _measurement(surveyed: SurveyedCorpus, counts: Counts) -> Measurement:
     """Check the counts, and sample the trials of the pinned AUC, if configured."""
     measures, pinned = surveyed.measures, surveyed.measures.pinned_auc
     measurement = Measurement(measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, counts)
-    surveyed.check(counts.row_counts, measurement.sides)
-    if measures.label_balance and counts.labels is not None:
-        check_lengths(counts.labels, measures.label_balance)
+    surveyed.check(counts.row_counts, measurement.sides, counts.labels)
     if not (pinned and pinned.trials and measures.ranking.engine == "blocks"):
         return measurement
     with surveyed.job("sample pinned AUC"):
@@ -301,7 +300,11 @@ class CountedLabels:
     @property
     def balance(self) -> pa.Table:
         """The table ``label_balance``, without run_date, corpus and run_id."""
-        return tabulate_labels(self.labels, self.surveyed.encoding, self.surveyed.measures)
+        return self.tabulate(self.labels)
+
+    def tabulate(self, labels: Ints) -> pa.Table:
+        """Return the table ``label_balance`` of some labels."""
+        return tabulate_labels(labels, self.surveyed.encoding, self.surveyed.measures)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -320,12 +323,10 @@ def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.
 
 def balance_labels(surveyed: SurveyedCorpus) -> CountedLabels:
     """Count the labels of a surveyed corpus, without reading scores, by two narrow jobs."""
-    assert surveyed.measures.label_balance is not None
     examples, encoding = surveyed.examples, surveyed.encoding
     with surveyed.job("count the rows"):
         (counted,) = count_rows(examples, encoding, [count_sides(encoding).alias("sides")]).collect()
         labels = count_labels(examples, encoding)
     counts = encoding.read_row_counts(counted["counts"])
-    surveyed.check(counts, counted["sides"])
-    check_lengths(labels, surveyed.measures.label_balance)
+    surveyed.check(counts, counted["sides"], labels)
     return CountedLabels(surveyed, counts, labels, counted["sides"])

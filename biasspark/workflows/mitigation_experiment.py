@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from biasspark.arrays import Ints
 from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, make_parser, on_date
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
-from biasspark.config import Config, Corpus, Crossed, Identities, Label, Measures, Mitigation, load_config, write_toml
+from biasspark.config import Config, Corpus, Crossed, Identities, Label, Mitigation, load_config, write_toml
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
 from biasspark.corpus.encode import list_length_bins
@@ -39,7 +39,7 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import open_tables
 from biasspark.workflows import compare, measure
 from biasspark.workflows.corpus_job import RunContext, require
-from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, survey_for_ranking, tabulate_labels
+from biasspark.workflows.corpus_steps import CountedLabels, balance_labels, rows_only, survey_for_ranking
 
 JOB = "mitigation_experiment"
 DIFFERENCE, LOWEST_BPSN, LARGEST_GAP = "pinned_auc_equality_difference", "bpsn_auc_min", "aeg_max_abs"
@@ -99,14 +99,14 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
     if not mitigation.rows:
         with training_data.naming_keys(mitigation, config):
             corpus = read_corpus(spark, config.corpus, run_date, training)
-        training_data.require_text(corpus, mitigation.text, redact(config.corpus.path or str(config.corpus.table)))
+        training_data.require_text(corpus, mitigation.text, config.corpus.path or str(config.corpus.table))
     if mitigation.has_test_set:
         source = find_test_corpus(config, mitigation)
         measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
         with training_data.naming_keys(mitigation, config, "test" if mitigation.test else ""):
             test_set = read_corpus(spark, source, run_date, measured)
         if mitigation.train:
-            training_data.require_text(test_set, mitigation.text, redact(source.path or str(source.table)))
+            training_data.require_text(test_set, mitigation.text, source.path or str(source.table))
             if taken := [name for name in test_set.columns if name.lower() in map(str.lower, config.models)]:
                 problem = "the test set already has such a column, and the scores of a model need this name."
                 raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
@@ -114,10 +114,10 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
     return Experiment(config, mitigation, corpus, test_set, comments)
 
 
-def training_measures(config: Config) -> Measures:
+def training_measures(config: Config) -> Config:
     """Return the measures of the training corpus: its label balance."""
     identities = replace(config.identities, crossed=Crossed())
-    return Measures(label=config.label, models={}, identities=identities, label_balance=config.label_balance)
+    return replace(rows_only(config), models={}, slices={}, identities=identities, label_balance=config.label_balance)
 
 
 def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
@@ -154,7 +154,7 @@ def prepare_training(
             rows=labeled.select(text, label).where(F.col(TEXT).isNotNull()),
             added={model: rows.select(text, LABEL) for model, rows in added.items()},
             balance=counted.balance,
-            by_model=_balance_training(counted, measures, labels),
+            by_model=_balance_training(counted, labels),
             warnings=tuple(f"training corpus: {warning}" for warning in counted.warnings),
         )
 
@@ -173,11 +173,11 @@ def find_comments(
     return training_data.generate_comments(spark, counted.balance, mitigation) if mitigation.rows else {}
 
 
-def _balance_training(counted: CountedLabels, measures: Measures, added: Mapping[str, Ints]) -> pa.Table:
+def _balance_training(counted: CountedLabels, added: Mapping[str, Ints]) -> pa.Table:
     """Return the table ``training_balance``, given the labels added for each model."""
-    tables, encoding = [], counted.surveyed.encoding
+    tables = []
     for model, labels in added.items():
-        balance, n_added = (tabulate_labels(part, encoding, measures) for part in (counted.labels + labels, labels))
+        balance, n_added = map(counted.tabulate, (counted.labels + labels, labels))
         balance = balance.append_column("model", pa.array([model] * len(balance)))
         tables.append(balance.append_column("n_added", n_added["n_rows"]))
     return pa.concat_tables(tables).select(schemas.TRAINING_BALANCE.value_columns)

@@ -68,6 +68,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
     return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
 
 
+_MIN_ROWS = "leave out identities with fewer rows (0)"
 _OUT = "write to this file, in UTF-8, instead of stdout, replacing it"
 FLAGS = (
     *on_date("the run date to show"),
@@ -75,13 +76,7 @@ FLAGS = (
     flag("--slice", dest="slices", action="append", default=[], metavar="NAME", help="can be repeated (all slices)"),
     flag("--sort", default=WORST_AUC, choices=SORT_KEYS, help="metric of A to sort by, worst first (its lowest AUC)"),
     flag("--crossed", action="store_true", help="show crossed pairs of identities, too"),
-    flag(
-        "--min-rows",
-        type=partial(parse_count, least=0),
-        default=0,
-        metavar="N",
-        help="leave out identities with fewer rows (0)",
-    ),
+    flag("--min-rows", type=partial(parse_count, least=0), default=0, metavar="N", help=_MIN_ROWS),
     flag("--limit", type=parse_count, metavar="N", help=f"rows per slice at most ({MAX_ROWS}; in csv all)"),
     flag("--digits", type=int, default=3, choices=(2, 3), help="decimals in text and markdown (3); csv has all"),
     flag("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON"),

@@ -10,13 +10,21 @@ import pyarrow as pa
 import pytest
 
 from biasspark.cli import Outcome
-from biasspark.config import LabelBalance, Mitigation, load_config, parse_config
+from biasspark.config import FILTER, LabelBalance, Mitigation, load_config, parse_config
 from biasspark.config.mitigation_settings import MODELS, ROWS
 from biasspark.mitigation.classifier import Classifier, train_classifiers
 from biasspark.mitigation.training_data import list_cells, list_lacking
 from biasspark.synthetic.imbalanced import BUCKETS, TermCell
 from biasspark.synthetic.wording import IDENTITY_TERMS
-from biasspark.workflows.mitigation_experiment import TERM, add_verdicts, find_best, judge, list_models, list_terms
+from biasspark.workflows.mitigation_experiment import (
+    TERM,
+    add_verdicts,
+    find_best,
+    judge,
+    list_models,
+    list_terms,
+    training_measures,
+)
 from tests.harness.least_configuration import keys_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +95,11 @@ def test_a_corpus_of_your_own() -> None:
     assert config.models == {"baseline": "a", "mitigated": "b"}
     assert config.compare is not None
     assert config.compare.models == ("baseline",)
+
+
+def test_a_filter_that_fails_on_the_training_corpus_can_be_named() -> None:
+    config = parse_config({**MINE, "corpus": MINE["corpus"] | {"filter": "1 / n > 0"}}, Path())
+    assert training_measures(config).expressions == {FILTER: "1 / n > 0"}
 
 
 def test_all_faults_come_at_once() -> None:
