@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, make_parser
+from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, make_parser, parse_count
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
@@ -91,7 +91,7 @@ CORPORA = {
 FLAGS = (
     flag("--seed", required=True, type=int, metavar="S", help="a whole number from 0"),
     flag("--out", required=True, metavar="DIR", help="a folder that does not exist yet, or a URI"),
-    flag("--files", type=int, metavar="N", help="write at most N files (one per 500,000 rows)", default=None),
+    flag("--files", type=parse_count, metavar="N", help="write at most N files (one per 500,000 rows)", default=None),
 )
 
 EXAMPLES = """\
@@ -124,8 +124,6 @@ def main(arguments: argparse.Namespace) -> Outcome:
     name, path, max_files = arguments.corpus, arguments.out, arguments.files
     request = CORPORA[name].request(arguments)
     check_request(request)
-    if max_files is not None and max_files < 1:
-        raise ConfigError(f"files: {max_files}. A corpus has at least one file. Ask for 1 or more.")
     progress, shown = Progress(), redact(path)
     progress.stage(describe_start())
     with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):

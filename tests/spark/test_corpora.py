@@ -132,7 +132,7 @@ def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("flags", "fault"),
     [
-        (["civil", "--rows", "9", "--seed", "1", "--files", "0"], "files: 0."),
+        (["civil", "--rows", "9", "--seed", "1", "--files", "0"], 'argument --files: "0".'),
         (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
     ],
 )
