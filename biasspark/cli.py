@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, SupportsFloat, TextIO, TypeAlias
+from typing import Any, NoReturn, SupportsFloat, TextIO, TypeAlias
 
 from biasspark.errors import INTERRUPTED, TERMINATED, BiasSparkError, find_error_condition
 from biasspark.interrupts import Terminated, interrupted_by, repeating
@@ -102,19 +102,27 @@ def flag(name: str, **arguments: Any) -> Flag:
 _SESSION = "An active Spark session is used if there is one; otherwise the first of these options that is given."
 
 
-def make_parser(
-    description: str | None, epilog: str = "", flags: Iterable[Flag] = (), prog: str | None = None
-) -> argparse.ArgumentParser:
-    """Return a parser with `flags` and those of the session; its help ends with `epilog` and the exit codes."""
-    parser = _Parser(
-        prog=prog,
-        description=description,
-        epilog="\n\n".join(filter(None, (epilog.rstrip(), _CONFIGURATIONS * ("conf/" in epilog), EXIT_CODES))),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add_flags(parser, flags)
-    return parser
+@dataclass(frozen=True)
+class Command:
+    """A command. ``main`` takes the parsed flags, and returns an `Outcome` to print, or an exit code."""
+
+    description: str | None
+    examples: str
+    flags: Sequence[Flag]
+    main: Callable[[argparse.Namespace], Outcome | int]
+
+    def parser(self, prog: str | None = None) -> argparse.ArgumentParser:
+        """Return the parser of its flags and those of the session. Its help ends with examples and exit codes."""
+        advice = _CONFIGURATIONS * ("conf/" in self.examples)
+        parser = _Parser(
+            prog=prog,
+            description=self.description,
+            epilog="\n\n".join(filter(None, (self.examples.rstrip(), advice, EXIT_CODES))),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        add_flags(parser, self.flags)
+        return parser
 
 
 def add_flags(parser: argparse.ArgumentParser, flags: Iterable[Flag]) -> None:
@@ -150,16 +158,6 @@ DRY_RUN = flag("--dry-run", action="store_true", help="check configuration and s
 def on_date(run_date: str) -> tuple[Flag, ...]:
     """Return the flags of a job on one run date: ``--config, --set, --run-date``, with the help of the date."""
     return *CONFIGURED, flag("--run-date", required=True, type=parse_date, metavar="YYYY-MM-DD", help=run_date)
-
-
-class Command(NamedTuple):
-    """A command: ``parser`` returns its parser, given the name of the program or the default of argparse.
-
-    ``main`` takes the parsed flags, and returns an `Outcome` to print, or an exit code.
-    """
-
-    parser: Callable[..., argparse.ArgumentParser]
-    main: Callable[[argparse.Namespace], Outcome | int]
 
 
 def parse_count(text: str, least: int = 1) -> int:

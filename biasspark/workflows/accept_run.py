@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 import getpass
 from contextlib import suppress
-from functools import partial
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date
+from biasspark.cli import Command, Outcome, Progress, flag, on_date
 from biasspark.config import load_config
 from biasspark.config.declaration import broken_text_rule
 from biasspark.tables.ledger import accept, check_latest, find_acceptance, find_published
@@ -69,4 +68,4 @@ FLAGS = (
     flag("--by", type=parse_text, metavar="NAME", help="who accepts it (the current user)"),
     flag("--run-id", metavar="ID", help="accept only this run (the latest of the date)"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

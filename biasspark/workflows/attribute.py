@@ -26,7 +26,7 @@ from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import BestSlices, search_slices
 from biasspark.attribution.trees import Tree, grow_tree
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
 from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
@@ -427,4 +427,4 @@ EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
 
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

@@ -16,7 +16,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
 
 from biasspark.arrays import Floats
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
 from biasspark.columns import ALL_ROWS, CELL_PAIRS, GROUP, MODEL, NEGATIVE, OVERALL_METRIC, POSITIVE
 from biasspark.comparison.differences import Replicates, delong_aucs, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
@@ -291,4 +291,4 @@ def compared_only(measures: AnyMeasures) -> AnyMeasures:
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "compare.toml")
 FLAGS = (*on_date("the date on whose rows the models are compared"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, compared_only, plan_comparison, publish_comparison))
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

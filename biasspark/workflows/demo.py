@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from biasspark.cli import Command, Outcome, flag, make_parser, parse_count, print_outcome, write_stderr
+from biasspark.cli import Command, Outcome, flag, parse_count, print_outcome, write_stderr
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, ConfigError, how_to_install
 from biasspark.session import job_session
@@ -237,4 +236,4 @@ FLAGS = (
     flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
     flag("--both", action="store_true", help="measure on the embedded engine and on local Spark, and compare tables"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_out, write_stderr
+from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_out, write_stderr
 from biasspark.config import load_config
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
@@ -72,4 +71,4 @@ FLAGS = (
     flag("--table", required=True, choices=EXPORTED, metavar="NAME", help=f"one of {', '.join(EXPORTED)}"),
     flag("--out", required=True, type=parse_out, metavar="FILE", help="the file to write, replaced if it exists"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

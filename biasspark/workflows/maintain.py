@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, format_table, make_parser, on_date, parse_count
+from biasspark.cli import Command, Outcome, Progress, flag, format_table, on_date, parse_count
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
@@ -271,4 +271,4 @@ FLAGS = (
     flag("--keep-days", type=partial(parse_count, least=0), metavar="N", help=_KEEP_DAYS),
     flag("--grace-hours", type=parse_count, metavar="H", help="[maintenance] grace_hours, how long a run may take"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, make_parser, parse_count
+from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, parse_count
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
@@ -86,7 +86,6 @@ CORPORA = {
         (_rows("comments"), flag("--harmless", action="store_true", help=_HARMLESS, default=False)),
     ),
 }
-"""The kinds of corpora by subcommand."""
 
 FLAGS = (
     flag("--seed", required=True, type=int, metavar="S", help="a whole number from 0"),
@@ -108,15 +107,17 @@ The flags of a corpus follow its name: see %(prog)s civil --help.
 """
 
 
-def corpus_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser, with one subcommand per kind of corpus."""
-    parser = make_parser(__doc__, EXAMPLES, prog=prog)
-    corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
-    for name, kind in CORPORA.items():
-        # Without defaults, which would replace the flags of the session before the name.
-        flags = corpora.add_parser(name, help=kind.help, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-        add_flags(flags, (*kind.flags, *FLAGS))
-    return parser
+class _CorpusCommand(Command):
+    """A command with one subcommand per kind of corpus."""
+
+    def parser(self, prog: str | None = None) -> argparse.ArgumentParser:
+        parser = super().parser(prog)
+        corpora = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
+        for name, kind in CORPORA.items():
+            # Without defaults, which would replace the flags of the session before the name.
+            flags = corpora.add_parser(name, help=kind.help, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+            add_flags(flags, (*kind.flags, *FLAGS))
+        return parser
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
@@ -141,4 +142,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
     return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": shown}))
 
 
-COMMAND = Command(corpus_parser, main)
+COMMAND = _CorpusCommand(__doc__, EXAMPLES, (), main)

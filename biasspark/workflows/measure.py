@@ -8,7 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from biasspark.cli import DATED_EXAMPLES, Command, Outcome, make_parser
+from biasspark.cli import DATED_EXAMPLES, Command, Outcome
 from biasspark.config import JACKKNIFE_GROUPS, Config
 from biasspark.corpus.eligibility import REJECTS_PASS, rejected_rows
 from biasspark.corpus.encoding import RowCounts
@@ -148,4 +148,4 @@ last lines list the dates that failed, and those whose gate failed.
 """
 
 main = partial(plan_or_run, CorpusJob(JOB, lambda config: config, plan_measurement, publish_measurement))
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, BACKFILL), main)
+COMMAND = Command(__doc__, EXAMPLES, BACKFILL, main)

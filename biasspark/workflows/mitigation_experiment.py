@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, make_parser, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, on_date
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Mitigation, load_config, write_toml
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
@@ -363,4 +362,4 @@ def main(arguments: argparse.Namespace) -> Outcome:
 
 
 FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

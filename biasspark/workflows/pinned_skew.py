@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, make_parser, on_date
+from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, PinnedAuc, PinnedSkew, unknown_identity
 from biasspark.corpus.decode import field, single_states
@@ -101,4 +101,4 @@ def plan_experiment(_: Config) -> Plan:
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
 FLAGS = (*on_date("the date whose rows the experiment uses"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, skew_only, plan_experiment, publish_experiment))
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

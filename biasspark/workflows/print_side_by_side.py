@@ -9,7 +9,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out, write_stdout
+from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_count, parse_out, write_stdout
 from biasspark.config import load_config
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
@@ -82,4 +82,4 @@ FLAGS = (
     flag("--format", default="text", choices=FORMATS, help="text (the default) is followed by a line of JSON"),
     flag("--out", type=parse_out, metavar="FILE", help=_OUT),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

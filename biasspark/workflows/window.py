@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, make_parser, parse_date
+from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, parse_date
 from biasspark.columns import HEADER_RANGE
 from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
@@ -258,4 +258,4 @@ FLAGS = (
     flag("--to", dest="last", help="its last date, which is the run date of its tables", **_DATE),
     flag("--allow-missing", action="store_true", help="skip missing dates, and list them"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

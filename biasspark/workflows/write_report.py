@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, make_parser, on_date, parse_count, parse_out
+from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_count, parse_out
 from biasspark.columns import ALL_ROWS, OVERALL
 from biasspark.config import Config, load_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, how_to_install, redact
@@ -307,4 +307,4 @@ FLAGS = (
     flag("--model-card", type=parse_out, metavar="FILE", help="the Markdown fragment for a model card to write"),
     flag("--nights", type=parse_count, default=MAX_RUNS, metavar="N", help=f"earlier runs to read ({MAX_RUNS})"),
 )
-COMMAND = Command(partial(make_parser, __doc__, EXAMPLES, FLAGS), main)
+COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

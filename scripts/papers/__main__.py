@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from biasspark.cli import make_parser, run_job
+from biasspark.cli import Command, run_job
 from biasspark.config.declaration import guess
 from biasspark.errors import ConfigError, InputWarning
 from biasspark.session import job_session
@@ -33,7 +33,7 @@ examples:
 
 def read_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    parser = make_parser(__doc__, EXAMPLES, prog="scripts/paper")
+    parser = Command(__doc__, EXAMPLES, (), main).parser("scripts/paper")
     parser.add_argument("source", nargs="?", help=", ".join(SOURCES))
     parser.add_argument("exhibits", nargs="*", metavar="exhibit", help="of the source only these, such as table-4")
     parser.add_argument("--all", action="store_true", help="all sources")

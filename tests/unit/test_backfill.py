@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from biasspark.cli import Outcome, Progress, make_parser, run_job
+from biasspark.cli import Command, Outcome, Progress, run_job
 from biasspark.config import parse_config
 from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
 from biasspark.workflows import window as window_metrics
@@ -21,8 +21,11 @@ CANARY = "canary-3f1c"
 DAYS = list_dates(date(2026, 2, 27), date(2026, 3, 2))
 
 
+PARSER = Command("", "", BACKFILL, lambda _: 0).parser()
+
+
 def parse(run_date: str) -> object:
-    return make_parser("", flags=BACKFILL).parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
+    return PARSER.parse_args(["--config", "c.toml", "--run-date", run_date]).run_date
 
 
 def test_a_run_date_is_one_date_or_a_range() -> None:
@@ -44,7 +47,7 @@ def test_a_run_date_is_one_date_or_a_range() -> None:
 )
 def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--config", "c.toml", "--run-date", run_date]
-    assert run_job(lambda _: 0, make_parser("", flags=BACKFILL), flags) == 2
+    assert run_job(lambda _: 0, PARSER, flags) == 2
     assert fault in capsys.readouterr().err
 
 

@@ -24,11 +24,11 @@ from biasspark import interrupts
 from biasspark.cli import (
     DATED_EXAMPLES,
     DRY_RUN,
+    Command,
     Outcome,
     Progress,
     describe_unexpected,
     format_table,
-    make_parser,
     on_date,
     parse_count,
     parse_out,
@@ -86,7 +86,7 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 
 NEVER = fail_with(AssertionError())
-PARSER = make_parser("Measures.", DATED_EXAMPLES, (*on_date("the run date to measure"), DRY_RUN), "job.py")
+PARSER = Command("Measures.", DATED_EXAMPLES, (*on_date("the run date to measure"), DRY_RUN), NEVER).parser("job.py")
 Run = Callable[..., tuple[int, str, str]]
 """Runs a job, and returns the exit code and what it printed on stdout and stderr."""
 
@@ -158,7 +158,7 @@ class TestFlags:
         assert all(part in shown for part in ("  job.py --config conf/demo.toml", "  4    ", "the run date to measure"))
 
     def test_a_parser_without_a_configuration(self, run: Run) -> None:
-        parser = make_parser("Makes.", "examples:\n  make 100 % of it")
+        parser = Command("Makes.", "examples:\n  make 100 % of it", (), NEVER).parser()
         assert [run(lambda flags: int(flags.debug), flags, parser)[0] for flags in ([], ["--debug"])] == [0, 1]
         assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in run(flags=["-h"], parser=parser)[1]
 
