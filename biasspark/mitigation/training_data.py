@@ -190,7 +190,6 @@ def list_cells(balance: pa.Table) -> list[TermCell]:
 
 
 def _rank(mitigation: Mitigation, model: str) -> Column:
-    """Return the random rank of a comment."""
     return F.xxhash64(F.lit(model), F.lit(mitigation.seed), column(mitigation.text_column))
 
 

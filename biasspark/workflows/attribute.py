@@ -254,7 +254,6 @@ def _list_warnings(
     within_0_and_1: Mapping[str, bool],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return the warnings about the corpus, features, segments, links, and searches."""
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
     measured = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
     tree_roots = {surveyed.name_target(target): searched.measured.by_target[target][0] for target in searched.trees}
