@@ -95,12 +95,12 @@ def measure_sets(
     for number, target in enumerate(targets):
         sums = measured.get((target.model, target.slice, number))
         sets = [MeasuredSet()] * len(conditions[target]) if sums is None else list(map(_read_sums, sums))
-        variances = differences.get(target, [None] * len(sets))
         if target.name != AUC:  # the loss of a row depends on no other row
             variances = [measured_set.honest.variance_of_mean for measured_set in sets]
-        elif sums is not None and target not in compared:
-            of_conditions = placements[target.model, target.slice][: len(sets)]  # segments follow
-            variances = [influence_variance(*placed) for placed in of_conditions]
+        elif sums is None or target in compared:
+            variances = differences.get(target, [None] * len(sets))
+        else:  # segments follow
+            variances = [influence_variance(*placed) for placed in placements[target[:2]][: len(sets)]]
         pairs = zip(sets, variances, strict=True)
         by_target[target] = [measured_set._replace(variance=variance) for measured_set, variance in pairs]
     segments = {key: placed_sets[len(placed_sets) - columns.n_segments :] for key, placed_sets in placements.items()}

@@ -11,7 +11,7 @@ as pairs with g on both sides are in both sums. 2U without the group is 2U less 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,11 @@ class GroupSums(NamedTuple):
     """The part of `two_u` from pairs with a row of the group on either side, shape (K, 6, G)."""
 
 
-def no_sums(n_identities: int, n_groups: int, dtype: type[Any] = object) -> GroupSums:
+def no_sums(n_identities: int, n_groups: int) -> GroupSums:
     """Return the sums of no rows."""
     pairs = (n_identities, N_PAIRS)
     shapes = (n_identities, N_CELLS, n_groups), pairs, (*pairs, n_groups)
-    return GroupSums(*(np.zeros(shape, dtype) for shape in shapes))
+    return GroupSums(*(np.zeros(shape, object) for shape in shapes))
 
 
 def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
@@ -45,20 +45,20 @@ def sum_groups(grouped: GroupedSets, identities: Sequence[int]) -> GroupSums:
 
     Cost: some 250 ns for each distinct (score, group) and identity, whatever the number of groups.
     """
-    sums = no_sums(len(identities), grouped.n_groups, np.int64)
+    sums = no_sums(len(identities), grouped.n_groups)
     for index, identity in enumerate(identities):
         four = grouped.sets.four_cells(identity, grouped)
         by_score = list(map(grouped.by_score, four))
         below = list(map(place_runs, by_score))
         above = [2 * counts.sum() - placed for counts, placed in zip(by_score, below, strict=True)]
-        sums.n_rows[index] = list(map(grouped.by_group, four))
+        sums.n_rows[index] = np.stack(list(map(grouped.by_group, four)))
         for pair, (low, high) in enumerate(CELLS_OF_PAIRS):
             from_high = grouped.by_group(four[high] * below[low][grouped.score])
             from_low = grouped.by_group(four[low] * above[high][grouped.score])
             within = grouped.by_group(four[high] * grouped.place_in_group(four[low]))
-            sums.two_u[index, pair] = from_high.sum()
+            sums.two_u[index, pair] = int(from_high.sum())
             sums.two_u_of_group[index, pair] = from_high + from_low - within
-    return GroupSums(*(array.astype(object) for array in sums))
+    return sums
 
 
 def merge_groups(lower: GroupSums, higher: GroupSums) -> GroupSums:
