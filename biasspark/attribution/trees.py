@@ -16,7 +16,6 @@ from biasspark.attribution.block_sums import CellSums, SummedValue, add_by_code,
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
-from biasspark.ranking.kernels.row_block import Cells
 from biasspark.ranking.row_blocks import Query, Search
 
 ROOT = 1
@@ -78,24 +77,20 @@ def grow_tree(
 def _measure(
     value: SummedValue, conditions: Sequence[Condition], features: Sequence[Feature]
 ) -> Search[list[Sequence[Ints]]]:
-    """Return the histograms of nodes by feature: see `measure_bins`. One query."""
+    """Return the histograms of nodes by feature, by one query.
+
+    They have training rows, the sums of their values in units, and estimation rows: int64, shape (3, bins).
+    """
 
     def measure(_: int, _range: int, block: CellSums) -> Iterator[tuple[int, int, list[Ints]]]:
         for number, condition in enumerate(conditions if value in block.sums else ()):
-            yield value.target.slice, number, measure_bins(block.cells, block.sums[value], condition, features)
+            inside = np.flatnonzero(meet(condition, block.cells.bins) & (block.sums[value][0] > 0))
+            (n_rows, totals, _below), honest = block.sums[value][:, inside], block.cells.honest[inside]
+            counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
+            codes = zip(features, block.cells.bins[:, inside], strict=True)
+            histograms = [add_by_code(column, counts, feature.n_bins) for feature, column in codes]
+            yield value.target.slice, number, histograms
 
     answer = yield Query(measure)
     nothing = [np.zeros((3, feature.n_bins), np.int64) for feature in features]
     return [answer.get((*value.target[:2], number), nothing) for number in range(len(conditions))]
-
-
-def measure_bins(cells: Cells, sums: Ints, condition: Condition, features: Sequence[Feature]) -> list[Ints]:
-    """Return by feature the histogram of the cells that meet a condition, given the sums of `CellSums`.
-
-    It has training rows, the sums of their values in units, and estimation rows: int64, shape (3, bins).
-    """
-    inside = np.flatnonzero(meet(condition, cells.bins) & (sums[0] > 0))
-    (n_rows, totals, _), honest = sums[:, inside], cells.honest[inside]
-    counts = np.stack([np.where(honest, 0, n_rows), np.where(honest, 0, totals), np.where(honest, n_rows, 0)])
-    codes = zip(features, cells.bins[:, inside], strict=True)
-    return [add_by_code(column, counts, feature.n_bins) for feature, column in codes]

@@ -163,21 +163,12 @@ def _count_trials(
     """Return the counts of the trials of the given identities in every range. Lazy."""
     sets = ReferenceSets.of(encoding.base_masks, numbers)
 
-    def measure(key: Key, parts: Parts) -> Iterable[_Chunk]:
-        read = read_range(parts, sets)
-        return draw(encoding.models[key[0]], encoding.slices[key[1]], *read) if read else ()
+    def measure(key: Key, parts: Parts) -> Iterator[_Chunk]:
+        # A range may have no rows, and offsets are sent only if any row of the score line is in a reference set.
+        if {Kind.CELLS, Kind.OFFSETS} <= parts.keys():
+            scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
+            below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
+            yield from draw(encoding.models[key[0]], encoding.slices[key[1]], scores, below, total)
 
     parts = cut_examples(examples, encoding, lambda rows: sort_with_offsets(rows, boundaries, sets))
     return count_ranges(parts, boundaries, len(encoding.slices), measure)
-
-
-def read_range(parts: Parts, sets: ReferenceSets) -> tuple[RangeScores, Ints, Ints] | None:
-    """Return the last three arguments of a `_Draw`, or None if a range has no rows or its score line no annotated ones.
-
-    Blocks have all rows, and offsets are sent only if any row of the (model, slice) is in a reference set.
-    """
-    if not {Kind.CELLS, Kind.OFFSETS} <= parts.keys():
-        return None
-    scores = RangeScores(read_blocks(parts, Kind.CELLS), read_blocks(parts, Kind.MEMBERSHIPS), sets)
-    below, total = map(sets.count_cells, RankOffsets.add_up(parts[Kind.OFFSETS]))
-    return scores, below, total
