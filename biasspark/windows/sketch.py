@@ -64,6 +64,7 @@ class SketchHeader:
     extremes: Sequence[float] | None
     quantiles: Sequence[float]
     is_single: bool
+    format: int | None = FORMAT
 
     def encode(self) -> bytes:
         """Return the header as JSON, as the table ``score_blocks`` holds it."""
@@ -71,22 +72,14 @@ class SketchHeader:
 
     @staticmethod
     def decode(data: bytes) -> SketchHeader:
-        """Return the header that `encode` wrote; of another format, which has another key, what it has of these."""
+        """Return the header that `encode` wrote; of one of another format, what it has of this."""
         stored = json.loads(data)
         return SketchHeader(**{field.name: stored.get(field.name) for field in fields(SketchHeader)})
 
 
-@dataclass(frozen=True)
-class Sketch:
-    """The sketch of one model in one run: the key of `hash_agreement`, and its header."""
-
-    key: str
-    header: SketchHeader
-
-
 def hash_agreement(header: SketchHeader) -> str:
     """Return the key of a sketch: a hash of all that must agree for blocks to merge."""
-    agreed = [FORMAT, {**header.rules, "types": header.types}]
+    agreed = [header.format, {**header.rules, "types": header.types}]
     return hashlib.sha256(json.dumps(agreed, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -109,31 +102,30 @@ def merge_extremes(headers: Sequence[SketchHeader]) -> tuple[float, float] | Non
     return (min(low for low, _ in extremes), max(high for _, high in extremes)) if extremes else None
 
 
-Sketches = Mapping[date, Mapping[str, Sketch]]
-"""The sketches of each date, in order, by model."""
-
 # ---- which runs of a window do not merge, and why
 
 
-def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
+def list_disagreements(
+    headers: Mapping[date, Mapping[str, SketchHeader]], models: Sequence[str], rules: Mapping[str, Any]
+) -> list[str]:
     """Return all reasons why runs do not match the configuration, or do not merge with the last one.
 
-    Runs that differ in the same way are one fault.
+    `headers` are by date, in order, and model. Runs that differ in the same way are one fault.
     """
     faults = [
         f"[models] {model}: not measured on {', '.join(missing)}. A window needs all its models on every date. Measure "
         "these dates again, or leave the model out."
         for model in models
-        if (missing := [str(day) for day, by_model in sketches.items() if model not in by_model])
+        if (missing := [str(day) for day, by_model in headers.items() if model not in by_model])
     ]
-    last = max(sketches)
-    any_sketch = {day: next(iter(by_model.values())) for day, by_model in sketches.items()}  # of one run all agree
-    types = any_sketch[last].header.types
+    last = max(headers)
+    any_header = {day: next(iter(by_model.values())) for day, by_model in headers.items()}  # those of a run agree
+    types = any_header[last].types
     days_by_differences: dict[tuple[str, ...], list[date]] = {}
-    for day, sketch in any_sketch.items():
-        differences = list_differences(rules, sketch.header.rules, ("in the configuration", "in the run"))
-        differences += list_differences(sketch.header.types, types, ("in the run", f"on {last}"), ("types",))
-        if sketch.key != hash_agreement(sketch.header):
+    for day, header in any_header.items():
+        differences = list_differences(rules, header.rules, ("in the configuration", "in the run"))
+        differences += list_differences(header.types, types, ("in the run", f"on {last}"), ("types",))
+        if header.format != FORMAT:
             differences.append("another version of biasspark wrote the blocks in another format")
         days_by_differences.setdefault(tuple(differences), []).append(day)
     days_by_differences.pop((), None)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, parse_date
@@ -39,7 +40,7 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first
 from biasspark.windows import sketch
-from biasspark.windows.sketch import RUN, Sketch, SketchHeader
+from biasspark.windows.sketch import RUN, SketchHeader
 from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
@@ -78,18 +79,13 @@ def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) ->
     return blocks
 
 
-def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
-    """Return the sketches of each run by model, {} for a run without them. Their size does not grow with rows."""
-    rows = blocks.where(F.col("score_range") == HEADER_RANGE)
-    parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in rows.select(RUN, "model", "part", "state_key", "block").collect():
-        parts[row[RUN], row["model"]].append(row)
-    states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
-    for (run, model), model_parts in parts.items():
-        ordered = sorted(model_parts, key=lambda part: part["part"])
-        header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
-        states[run][model] = Sketch(ordered[0]["state_key"], header)
-    return states
+def read_headers(blocks: DataFrame, n_runs: int) -> list[dict[str, SketchHeader]]:
+    """Return the headers of each run by model, {} for a run without them. Their size does not grow with rows."""
+    rows = blocks.where(F.col("score_range") == HEADER_RANGE).select(RUN, "model", "part", "block").collect()
+    headers: list[dict[str, SketchHeader]] = [{} for _ in range(n_runs)]
+    for (run, model), parts in groupby(sorted(map(tuple, rows)), key=itemgetter(0, 1)):
+        headers[run][model] = SketchHeader.decode(b"".join(bytes(block) for *_, block in parts))
+    return headers
 
 
 @dataclass(frozen=True)
@@ -116,22 +112,23 @@ def find_window(context: RunContext, *, allow_missing: bool) -> Window:
             counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
             for index, n_rows in counts.items():
                 check_count(store, SCORE_BLOCKS, runs[index], n_rows)
-            states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
+            by_run = read_headers(blocks, len(runs))
+    kept = {day: headers for day, headers in zip(published, by_run, strict=True) if headers}
     days = list_dates(first, last)
-    missing = dict.fromkeys((day for day in days if day not in states), "not published")
+    missing = dict.fromkeys((day for day in days if day not in kept), "not published")
     for day in missing.keys() & published.keys():
         kept_scores = (published[day]["table_rows"] or {}).get(SCORE_BLOCKS.name)
         missing[day] = "its files are gone" if kept_scores else "its run kept no scores"
-    is_refused = missing and (not allow_missing or not states)
+    is_refused = missing and (not allow_missing or not kept)
     faults = [_describe_missing(missing, len(days))] if is_refused else []
-    if states:
-        faults += sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved()))
+    if kept:
+        faults += sketch.list_disagreements(kept, tuple(config.models), merge_rules(config.resolved()))
     if faults:
         raise InputError(*faults)
-    merged = tuple(published[day] for day in states)
-    headers = tuple({model: state[model].header for model in config.models} for state in states.values())
+    merged = tuple(published[day] for day in kept)
     if len(merged) < len(published):
         blocks = read_score_blocks(spark, store, list(map(to_run, merged)))
+    headers = tuple({model: by_model[model] for model in config.models} for by_model in kept.values())
     return Window(merged, headers, blocks, missing)
 
 

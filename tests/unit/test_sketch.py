@@ -13,7 +13,6 @@ import pytest
 
 from biasspark.config import list_differences, merge_rules, parse_config
 from biasspark.windows.sketch import (
-    Sketch,
     SketchHeader,
     hash_agreement,
     list_disagreements,
@@ -52,7 +51,7 @@ def test_a_header_reads_back() -> None:
 
 def test_a_header_of_another_format_is_read_to_be_refused() -> None:
     read = SketchHeader.decode(b'{"rules": {}, "types": {}, "ranges": 4}')
-    assert (read.rules, read.types) == ({}, {})
+    assert (read.rules, read.types, read.format) == ({}, {}, None)
 
 
 @pytest.mark.parametrize(
@@ -139,41 +138,37 @@ def test_state_is_kept_where_the_configuration_says_so() -> None:
 DAYS = [date(2026, 1, day) for day in range(1, 6)]
 
 
-def sketch(**parts: Any) -> Sketch:
-    return Sketch(hash_agreement(header(**parts)), header(**parts))
-
-
 def test_runs_that_agree() -> None:
-    sketches = {day: {"m": sketch(n_rows=day.day), "more": sketch()} for day in DAYS}
+    sketches = {day: {"m": header(n_rows=day.day), "more": header()} for day in DAYS}
     assert list_disagreements(sketches, ("m", "more"), rules_of()) == []
 
 
-OTHER_RULES = sketch(rules=rules_of(label={"threshold": 0.8}))
-Kept = dict[date, dict[str, Sketch]]
+OTHER_RULES = header(rules=rules_of(label={"threshold": 0.8}))
+Kept = dict[date, dict[str, SketchHeader]]
 
 
-def both_days(**first: Sketch) -> Kept:
-    return {DAYS[0]: first, DAYS[1]: {"m": sketch(), "more": sketch()}}
+def both_days(**first: SketchHeader) -> Kept:
+    return {DAYS[0]: first, DAYS[1]: {"m": header(), "more": header()}}
 
 
 @pytest.mark.parametrize(
     ("kept", "tables", "named"),
     [
         (both_days(m=OTHER_RULES, more=OTHER_RULES), {}, ["label.threshold", "0.8", "2026-01-01"]),
-        (both_days(m=sketch(types={"race": "int"}), more=sketch()), {}, ["types.race", "int"]),
-        (both_days(m=sketch()), {}, ["[models] more", "2026-01-01"]),
+        (both_days(m=header(types={"race": "int"}), more=header()), {}, ["types.race", "int"]),
+        (both_days(m=header()), {}, ["[models] more", "2026-01-01"]),
         (
-            {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS},
+            {day: {"m": OTHER_RULES if day in DAYS[:3] else header()} for day in DAYS},
             {},
             ["3 runs from 2026-01-01 to 2026-01-03"],
         ),
         (
-            {day: {"m": sketch()} for day in DAYS},
+            {day: {"m": header()} for day in DAYS},
             {"identities": {"unannotated": "background"}},
             ["configuration", "identities.unannotated", "background", "2026-01-05"],
         ),
         # They agree, but are of another format.
-        ({day: {"m": Sketch("a key of before", header())} for day in DAYS}, {}, ["version"]),
+        ({day: {"m": header(format=3)} for day in DAYS}, {}, ["version"]),
     ],
     ids=["rules", "types", "models", "alike", "configuration", "format"],
 )
@@ -184,7 +179,7 @@ def test_runs_that_differ_alike_are_one_fault(kept: Kept, tables: dict[str, Any]
 
 def test_a_difference_of_a_later_run_is_one_fault() -> None:
     """Earlier runs are those of the configuration, so only the later one is named."""
-    sketches = {DAYS[0]: {"m": sketch()}, DAYS[1]: {"m": OTHER_RULES}}
+    sketches = {DAYS[0]: {"m": header()}, DAYS[1]: {"m": OTHER_RULES}}
     [fault] = list_disagreements(sketches, ("m",), rules_of())
     assert str(DAYS[1]) in fault
     assert str(DAYS[0]) not in fault
