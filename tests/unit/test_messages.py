@@ -35,11 +35,12 @@ def messages_of_call(function: str, keywords: dict[str, Any]) -> tuple[str, ...]
 
 
 def write() -> str:
-    """Return the messages of every broken configuration and call, each under its name."""
-    parts = {f"{name} (TOML)": messages_of_tables(tables) for name, tables in (TABLES | RULES).items()}
-    parts |= {f"{name} ({call[0]})": messages_of_call(*call) for name, call in CALLS.items()}
+    """Return the messages of every broken configuration and call; those that come with another one are indented."""
+    parts = {"TOML": [messages_of_tables(tables) for tables in (TABLES | RULES).values()]}
+    for function, keywords in CALLS.values():
+        parts.setdefault(f"{function}()", []).append(messages_of_call(function, keywords))
     return "\n".join(
-        f"# {name}\n" + "".join(f"{message}\n" for message in messages) for name, messages in parts.items()
+        f"# {name}\n" + "".join("\n  ".join(messages) + "\n" for messages in of_part) for name, of_part in parts.items()
     )
 
 
