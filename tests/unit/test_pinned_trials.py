@@ -1,4 +1,4 @@
-"""Trials of the pinned AUC by ranges, against the same draws from a plain list of rows and a count of all pairs."""
+"""Rows drawn at random by ranges, against the same draws from a plain list of rows and a count of all pairs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
-from biasspark.config import PinnedAuc
+from biasspark.arrays import Floats
+from biasspark.columns import FOUR_CELLS
+from biasspark.config import PinnedAuc, PinnedSkew
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking import sampled_trials
-from biasspark.ranking.engine import rank
+from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels import pinned_trials, subsets
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.kernels.pinned_trials import (
@@ -23,17 +26,22 @@ from biasspark.ranking.kernels.pinned_trials import (
     BACKGROUND,
     SUBGROUP,
     Draw,
+    IdentityScores,
     RangeScores,
     choose_draw,
     mean_and_sd,
     pool_ranges,
+    sum_kept,
 )
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.subsets import Subset, stable_number
-from biasspark.ranking.sampled_trials import count_pools, sample_pinned_aucs
+from biasspark.ranking.sampled_trials import count_pools, list_subsets, sample_pinned_aucs, sum_kept_rows
+from biasspark.workflows.pinned_skew import check_identity
 from tests.harness.drawn_positions import draw_positions
 from tests.harness.ranking_without_spark import (
+    array,
     block_of,
+    category,
     draw_rows,
     encoding_of,
     flags,
@@ -75,13 +83,16 @@ class Corpus:
         fields = membership_fields(self.encoding, self.states) | {("label", 0): self.labels}
         return pack(self.encoding, fields, [self.scores])
 
+    def ranked(self, cuts: Sequence[float]) -> tuple[DataFrame, Encoding, list[Floats], Counts]:
+        """Give the rows as two tasks, and what is counted of them, cut at the boundaries."""
+        boundaries, half = [np.asarray(cuts, float)], len(self.scores) // 2
+        tasks = frame_of([self.batch.slice(0, half)], [self.batch.slice(half)])
+        return tasks, self.encoding, boundaries, rank_batches([self.batch], self.encoding, boundaries)
+
     def measure(self, pinned: PinnedAuc, cuts: Sequence[float] = ()) -> dict[str, tuple[float, float]]:
         """Give mean and standard deviation of the AUCs of all trials of every identity by name."""
-        encoding, boundaries, half = self.encoding, [np.asarray(cuts, float)], len(self.scores) // 2
-        counts = rank_batches([self.batch], encoding, boundaries)
-        tasks = frame_of([self.batch.slice(0, half)], [self.batch.slice(half)])
-        sampled = sample_pinned_aucs(tasks, encoding, boundaries, counts, pinned)
-        return dict(zip(encoding.names, zip(*sampled.tolist(), strict=True), strict=True))
+        sampled = sample_pinned_aucs(*self.ranked(cuts), pinned)
+        return dict(zip(self.encoding.names, zip(*sampled.tolist(), strict=True), strict=True))
 
 
 def names_of(identity: str) -> tuple[str, str, str]:
@@ -182,9 +193,12 @@ def test_a_corpus_without_annotated_rows_has_no_trials() -> None:
 
 def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
     corpus = random_corpus(1)
-    counts = rank(frame_of([corpus.batch.slice(1)]), corpus.encoding, [np.empty(0)])
+    counts = rank_batches([corpus.batch.slice(1)], corpus.encoding)
+    changed = frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts
     with pytest.raises(InputError):
-        sample_pinned_aucs(frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=1))
+        sample_pinned_aucs(*changed, PinnedAuc(trials=1))
+    with pytest.raises(InputError):
+        sum_kept_rows(*changed, PinnedSkew(identity="g1"))
 
 
 def test_more_trials_than_a_worker_holds_are_refused() -> None:
@@ -267,3 +281,89 @@ def test_mean_and_deviation() -> None:
     assert mean_and_sd(values) == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-15)
     assert mean_and_sd(values[::-1]) == mean_and_sd(values)
     assert mean_and_sd(values)[0] == statistics.fmean(values)
+
+
+# ---- rows of a cell that are kept
+
+Trial = tuple[int, int]
+"""Twice U of the kept rows and of the rows of the other label in the subgroup, and in the background."""
+
+
+def keep_by_pairs(corpus: Corpus, skew: PinnedSkew) -> list[Trial]:
+    """Keep the places of each trial in the order of scores, and count all pairs."""
+
+    def scores_of(inside: bool, positive: bool) -> list[float]:
+        rows = zip(corpus.scores, corpus.labels, corpus.states[skew.identity], strict=True)
+        return sorted(score for score, label, state in rows if state is inside and label is positive)
+
+    positive = skew.cell.endswith("positive")
+    rows, sums = scores_of(skew.cell.startswith("subgroup"), positive), []
+    for subset in list_subsets(skew, "model 0", "all", len(rows)):
+        kept = [rows[place] for place in draw_positions(subset, 0, len(rows))]
+        sides = [scores_of(inside, not positive) for inside in (True, False)]
+        pairs = [ordered_doubled(*((side, kept) if positive else (kept, side))).sum() for side in sides]
+        sums.append((int(pairs[0]), int(pairs[1])))
+    return sums
+
+
+@pytest.mark.parametrize("cell", FOUR_CELLS)
+@pytest.mark.parametrize("levels", [0, 1, 12], ids=lambda levels: f"{levels or 'all'} scores")
+def test_kept_rows_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subsets are halved down to few rows, so that a tie is counted and not drawn."""
+    monkeypatch.setattr(subsets, "FEW", 3)
+    corpus = Corpus(*draw_rows(5, 80, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)}))
+    skew = PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6)
+    wanted = keep_by_pairs(corpus, skew)
+    assert len(set(wanted)) > 1 or levels == 1
+    for cuts in ((), (0.3,), (0.0, 0.25, 0.5, 0.7, 0.9, 2.0)):
+        _, sums = sum_kept_rows(*corpus.ranked(cuts), skew)["model 0", "all"]
+        assert [*sums] == wanted
+
+
+def test_each_trial_keeps_as_many_rows_and_other_rows() -> None:
+    skew = PinnedSkew(identity="asked", fraction=0.29, trials=50)
+    drawn = [draw_positions(subset, 0, 50).tolist() for subset in list_subsets(skew, "model", "all", 50)]
+    assert {len(positions) for positions in drawn} == {50 - 15}
+    assert len(set(map(tuple, drawn))) == 50
+    for other in (
+        list_subsets(skew, "model", "short", 50),
+        list_subsets(skew, "other", "all", 50),
+        list_subsets(replace(skew, identity="other"), "model", "all", 50),
+        list_subsets(replace(skew, cell="subgroup_positive"), "model", "all", 50),
+        list_subsets(replace(skew, seed=2), "model", "all", 50),
+    ):
+        assert draw_positions(next(other), 0, 50).tolist() != drawn[0]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "n_rows", "n_dropped"),
+    [
+        (0.29, 50, 15),
+        (0.285, 9500, 2708),
+        (0.5, 1, 1),
+        (0.5, 0, 0),
+        (1e-07, 5_000_000, 1),
+        (0.1, 10**18 + 5, 10**17 + 1),
+    ],
+)
+def test_halves_are_dropped_of_the_decimal_that_was_written(fraction: float, n_rows: int, n_dropped: int) -> None:
+    assert PinnedSkew(identity="g", fraction=fraction).n_dropped(n_rows) == n_dropped
+
+
+def test_sums_of_kept_rows_that_pass_64_bits() -> None:
+    """A row above so many others that a few rows' placements add up to more than 2^63."""
+    rows = IdentityScores(np.array([[0, 1000]]), np.array([[0, 0]]))
+    far, skew = 10**18, PinnedSkew(identity="g", cell="subgroup_positive", trials=2)
+    kept = list_subsets(skew, "model", "all", 1000)
+    below, total = [far, 0, 3, 0], [far + 7, 1000, 3, 0]
+    sums = sum_kept(rows, below, total, FOUR_CELLS.index(skew.cell), kept)
+    assert sums.tolist() == [[2 * 500 * far, 2 * 500 * 3]] * 2
+
+
+def test_an_identity_that_does_not_exist_is_refused() -> None:
+    encoding = encoding_of(flags("male"), category("race", "Asian", "Black"), array("groups", "gay"))
+    for name in ("male", "race=Asian", "gay"):
+        check_identity(encoding, name)
+    for unknown in ("race=White", "(overall)"):
+        with pytest.raises(InputError, match="male, race=Asian, race=Black, gay"):
+            check_identity(encoding, unknown)
