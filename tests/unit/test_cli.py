@@ -78,6 +78,16 @@ class JavaFailure(Exception):
         self.java_exception = SparkFailure("FAILED_READ_FILE.NO_HINT")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Closed(Terminal):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
 def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
     def fail(_: argparse.Namespace) -> int:
         raise error
@@ -384,41 +394,18 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
 
 
 def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Closed(io.StringIO):
-        def write(self, _: str) -> int:
-            raise BrokenPipeError
-
-    def interrupt(_: argparse.Namespace) -> int:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(sys, "stderr", Closed())
     assert print_failure("job", InputError("a fault"), debug=True) == (3, ("a fault",))
-    assert run_job(interrupt, PARSER, FLAGS) == 130
+    assert run_job(fail_with(KeyboardInterrupt()), PARSER, FLAGS) == 130
     monkeypatch.setattr(sys, "stdout", Closed())
     assert print_outcome(Outcome(summary={}, exit_code=5)) == 5
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("日本\n", "日本\n"),
-        (datetime.date(2026, 3, 31), "2026-03-31"),
-        (Path("a"), "a"),
-    ],
-)
-def test_the_summary_is_one_line_of_ascii_json(
-    value: object, shown: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_outcome(Outcome(summary={"value": value}))
+def test_the_summary_is_one_line_of_ascii_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_outcome(Outcome(summary={"text": "日本\n", "date": datetime.date(2026, 3, 31), "path": Path("a")}))
     line = capsys.readouterr().out
-    assert line.isascii()
-    assert line.count("\n") == 1
-    assert json.loads(line) == {"value": shown}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+    assert (line.isascii(), line.count("\n")) == (True, 1)
+    assert json.loads(line) == {"text": "日本\n", "date": "2026-03-31", "path": "a"}
 
 
 class TestProgress:
@@ -440,12 +427,6 @@ class TestProgress:
         )
 
     def test_a_terminal_that_is_closed_stops_nothing(self) -> None:
-        class Closed(io.StringIO):
-            isatty = staticmethod(lambda: True)
-
-            def write(self, _: str) -> int:
-                raise OSError
-
         progress = Progress(Closed())
         progress.stage("ranking")
         progress.advance(1, 2)

@@ -7,6 +7,7 @@ import importlib
 import runpy
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -132,19 +133,16 @@ def test_help_loads_no_spark() -> None:
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-@pytest.mark.parametrize(("flag", "code"), [("--help", 0), ("--version", 0), ("mesure", 2)])
-@pytest.mark.parametrize("end", [">&-", "2>&-", ">&- 2>&-", "| head -c 0"])
-def test_closed_streams_are_no_failure(flag: str, code: int, end: str) -> None:
+CLOSED = product((("--help", 0), ("--version", 0), ("mesure", 2)), (">&-", "2>&-", ">&- 2>&-", "| head -c 0"))
+FULL = [("--help", ">/dev/full", 1), ("--version", ">/dev/full", 1), ("mesure", "2>/dev/full", 2)]
+
+
+@pytest.mark.parametrize(
+    ("flag", "end", "code"),
+    [*((flag, end, code) for (flag, code), end in CLOSED), *(FULL if Path("/dev/full").exists() else [])],
+)
+def test_closed_streams_are_no_failure_and_a_full_disk_is_no_traceback(flag: str, end: str, code: int) -> None:
     command_line = f'set -o pipefail; "$0" -m biasspark {flag} {end}'
-    done = subprocess.run(["bash", "-c", command_line, sys.executable], capture_output=True, text=True, check=False)
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize(("flag", "end", "code"), [("--help", ">", 1), ("--version", ">", 1), ("mesure", "2>", 2)])
-def test_a_full_disk_is_no_traceback(flag: str, end: str, code: int) -> None:
-    command_line = f'"$0" -m biasspark {flag} {end}/dev/full'
     done = subprocess.run(["bash", "-c", command_line, sys.executable], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "Traceback" not in done.stderr

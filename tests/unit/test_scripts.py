@@ -73,13 +73,20 @@ def test_wrong_arguments_are_named(name: str, arguments: list[str], named: str) 
     assert named in done.stderr
 
 
+def run_bash(
+    command: str, *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with the functions of scripts/env.sh, without variables that name a Spark or a Java."""
+    named = ("SPARK_", "MASTER", "JAVA_HOME", "BIASSPARK_JAVA")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(named)}
+    bash = ["bash", "-euc", f'source "{SCRIPTS}/env.sh"; {command}', "bash", *arguments]
+    return subprocess.run(bash, cwd=cwd, env=kept | (env or {}), capture_output=True, text=True, check=False)
+
+
 def java_options(folder: Path, **environment: str) -> str:
     """Return the options that scripts give to Java if the class data archive is in a folder."""
-    command = f'source "{SCRIPTS}/env.sh"; class_archive="{folder}/classes"; use_project_settings; '
-    command += 'echo "${SPARK_SUBMIT_OPTS:-}"'
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-    done = subprocess.run(["bash", "-euc", command], env=kept | environment, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    command = f'class_archive="{folder}/classes"; use_project_settings; echo "${{SPARK_SUBMIT_OPTS:-}}"'
+    return run_bash(command, env=environment).stdout.strip()
 
 
 def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
@@ -108,11 +115,8 @@ def test_spark_listens_on_loopback_if_the_master_is_local(
     ):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "spark-defaults.conf").write_text(setting)
-    command = f'source "{SCRIPTS}/env.sh"; use_loopback "$@"; echo "${{SPARK_LOCAL_IP:-}}"'
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "MASTER"))}
-    bash = ["bash", "-euc", command, "bash", *options]
-    done = subprocess.run(bash, cwd=tmp_path, env=kept | environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == address
+    done = run_bash('use_loopback "$@"; echo "${SPARK_LOCAL_IP:-}"', *options, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout.strip()) == (0, address)
 
 
 def test_java_is_not_asked_for_the_module_that_it_warns_of(tmp_path: Path) -> None:
@@ -120,12 +124,9 @@ def test_java_is_not_asked_for_the_module_that_it_warns_of(tmp_path: Path) -> No
     java = tmp_path / "java"
     java.write_text("""#!/bin/sh\n[ "$1" != -version ] || echo 'java version "17.0.1"'\nprintf '%s\\n' "$@"\n""")
     java.chmod(0o755)
-    command = f'source "{SCRIPTS}/env.sh"; find_java; find_java; '
-    command += "for lost in _ BIASSPARK_JAVA; do "
+    command = "find_java; find_java; for lost in _ BIASSPARK_JAVA; do "
     command += 'env --unset $lost "$JAVA_HOME/bin/java" -cp "a b" --add-modules=jdk.incubator.vector x; done'
-    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "BIASSPARK_JAVA")}
-    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
-    done = subprocess.run(["bash", "-euc", command], env=environment, capture_output=True, text=True, check=True)
+    done = run_bash(command, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.stdout.splitlines() == ["-cp", "a b", "x"] * 2
 
 
@@ -133,17 +134,15 @@ def test_an_environment_whose_python_does_not_run_is_left_as_it_is(tmp_path: Pat
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.symlink_to(tmp_path / "nowhere")
-    command = f'source "{SCRIPTS}/env.sh"; venv="{tmp_path}"; python="{python}"; install_packages'
-    done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=False)
+    done = run_bash(f'venv="{tmp_path}"; python="{python}"; install_packages')
     assert done.returncode == 2
     assert str(python) in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bin"]
 
 
 def test_scripts_install_one_after_the_other(tmp_path: Path) -> None:
-    install = 'install() { mkdir "$0/installing" && sleep 0.1 && rmdir "$0/installing"; }'
-    command = f'source "{SCRIPTS}/env.sh"; {install}; under_lock install & under_lock install; wait $!'
-    done = subprocess.run(["bash", "-euc", command, tmp_path], capture_output=True, text=True, check=False)
+    install = f'install() {{ mkdir "{tmp_path}/installing" && sleep 0.1 && rmdir "{tmp_path}/installing"; }}'
+    done = run_bash(f"{install}; under_lock install & under_lock install; wait $!")
     assert (done.returncode, done.stderr) == (0, "")
 
 
