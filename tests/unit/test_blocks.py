@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from biasspark.ranking.kernels.blocks import (
     Block,
-    find_ranges,
     merge_cells,
     sort_cells,
     sort_memberships,
-    split_by_range,
 )
 from biasspark.ranking.kernels.codec import dump
 
-Sorter = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[int, Block]]]
-SORTERS = [sort_cells, sort_memberships]
 NO_CUT = np.empty(0)
 
 
@@ -41,52 +37,28 @@ def count_blocks(blocks: Iterator[tuple[int, Block]]) -> Counter[tuple[int, int,
     return found
 
 
-@pytest.mark.parametrize("sort", SORTERS)
 @pytest.mark.parametrize("seed", range(12))
-def test_every_row_is_in_its_range_under_its_key(sort: Sorter, seed: int) -> None:
+def test_every_row_is_in_its_range_under_its_key(seed: int) -> None:
     keys, scores, boundaries = random_rows(seed)
     edges = boundaries.tolist()
     wanted = Counter(
         (bisect_right(edges, score), key, score) for key, score in zip(keys.tolist(), scores.tolist(), strict=True)
     )
-    assert count_blocks(sort(keys, scores, boundaries)) == wanted
-
-
-@pytest.mark.parametrize("sort", SORTERS)
-@pytest.mark.parametrize("seed", range(12))
-def test_blocks_are_sorted_and_collapsed(sort: Sorter, seed: int) -> None:
-    ranges = []
-    for score_range, block in sort(*random_rows(seed)):
-        ranges.append(score_range)
-        assert (np.diff(block.keys) > 0).all()
-        assert (block.lengths > 0).all()
-        assert block.lengths.sum() == len(block.scores)
-        for _, scores, _ in block.cells():
-            assert (np.diff(scores) > 0).all()
-        assert len(block.counts) == 0 or (len(block.counts) == len(block.scores) and block.counts.max() > 1)
-    assert ranges == sorted(set(ranges))
+    assert count_blocks(sort_cells(keys, scores, boundaries)) == wanted
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_both_ways_of_sorting_make_the_same_bytes(seed: int) -> None:
     rows = random_rows(seed)
-    by_key, at_once = ([(place, dump(block)) for place, block in sort(*rows)] for sort in SORTERS)
+    by_key, at_once = (
+        [(place, dump(block)) for place, block in sort(*rows)] for sort in (sort_cells, sort_memberships)
+    )
     assert by_key == at_once
 
 
-@pytest.mark.parametrize("sort", SORTERS)
-def test_no_rows_make_no_block(sort: Sorter) -> None:
-    assert list(sort(np.empty(0, np.int64), np.empty(0), np.array([0.5]))) == []
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_places_are_split_by_range_and_stay_in_order(seed: int) -> None:
-    _, scores, boundaries = random_rows(seed)
-    found = {number: positions.tolist() for number, positions in split_by_range(find_ranges(scores, boundaries))}
-    wanted: dict[int, list[int]] = {}
-    for place, score in enumerate(scores.tolist()):
-        wanted.setdefault(bisect_right(boundaries.tolist(), score), []).append(place)
-    assert list(found.items()) == sorted(wanted.items())
+def test_no_rows_make_no_block() -> None:
+    nothing = np.empty(0, np.int64), np.empty(0), np.array([0.5])
+    assert [*sort_cells(*nothing), *sort_memberships(*nothing)] == []
 
 
 def test_more_ranges_times_keys_than_sixteen_bits() -> None:
@@ -105,12 +77,11 @@ def test_a_block_costs_eight_bytes_a_score_and_a_count_as_many_as_it_needs() -> 
         assert 0 < len(dump(block)) - 8 * 1000 - 1000 * width < 350
 
 
-@pytest.mark.parametrize("sort", SORTERS)
 @pytest.mark.parametrize("seed", range(6))
-def test_merged_parts_are_the_whole(sort: Sorter, seed: int) -> None:
+def test_merged_parts_are_the_whole(seed: int) -> None:
     keys, scores, _ = random_rows(seed)
     parts = np.array_split(np.random.default_rng(seed).permutation(len(keys)), 5)
-    merged = merge_cells([block for part in parts for _, block in sort(keys[part], scores[part], NO_CUT)])
+    merged = merge_cells([block for part in parts for _, block in sort_cells(keys[part], scores[part], NO_CUT)])
     for key, (values, counts) in merged.items():
         wanted = Counter(scores[keys == key].tolist())
         assert values.tolist() == sorted(wanted)

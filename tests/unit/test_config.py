@@ -143,12 +143,6 @@ class TestApi:
         keys = [key_of(fault) for fault in raised_faults(parse_identities, by_hand)]
         assert keys == ["identities.columns.2", "identities.unannotated", "identities.threshold"]
 
-    def test_known_names_are_in_the_order_of_the_sources(self) -> None:
-        identities = parse_identities(
-            {"terms": {"column": "t", "list": ["z"]}, "predicates": {"y": "1", "x": "2"}, "columns": ["w"]}
-        )
-        assert identities.known_names == ("w", "y", "x", "z")
-
     def test_measures_need_no_corpus_and_take_none_for_absent(self) -> None:
         tables = {"label": {"column": "y", "threshold": None}, "models": ["score"], "identities": ["male"]}
         measures = parse_measures(tables | {"slices": None, "ranking": {"engine": "windows"}})

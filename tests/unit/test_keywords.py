@@ -93,9 +93,11 @@ def test_a_keyword_that_there_is_not_is_a_type_error() -> None:
         biasspark.bias_metrics(NO_FRAME, models="new", label="toxic")  # type: ignore[call-arg]  # the fault to test
 
 
-@pytest.mark.parametrize("df", [SimpleNamespace(to_spark=None), SimpleNamespace(collect=None), pd.Series([1]), 1, None])
+@pytest.mark.parametrize(
+    "df", [SimpleNamespace(to_spark=None), SimpleNamespace(collect=None), pd.Series([1]), {"x": [1]}, [1], 1, None]
+)
 def test_what_is_no_frame_is_a_type_error(df: Any) -> None:
-    with pytest.raises(TypeError, match=r"^df: it must be .* not .*\. (Convert it: |Give one ).*\.$"):
+    with pytest.raises(TypeError, match=r"^df: it must be .* not .*\. (Convert it[:,] |Give one ).*\.$"):
         biasspark.bias_metrics(df, **ASKED)
     with pytest.raises(TypeError, match=r"^metrics: it must be"):
         biasspark.side_by_side(df, "new", "old")

@@ -410,6 +410,8 @@ def test_a_picture_of_the_other_function_says_which_it_needs() -> None:
 def test_without_identities_or_scores_nothing_breaks() -> None:
     with pytest.raises(InputError, match=r"no identity.*privacy"):
         plot.intervals(table("bias_metrics", identity="(overall)").slice(0, 1))
+    with pytest.raises(InputError, match="no identity"):
+        plot.label_balance(table("label_balance").filter(pc.field("identity") == "(overall)"))
     with pytest.raises(InputError, match="no metric"):
         plot.intervals(table("bias_metrics", **dict.fromkeys(SUITE)))
     unscored = [
@@ -449,12 +451,6 @@ def test_columns_that_no_figure_needs_may_have_no_type() -> None:
     assert texts(plot.intervals(noted)) == texts(plot.intervals(metrics))
     with pytest.raises(InputError, match="subgroup_auc"):
         plot.intervals(noted.assign(subgroup_auc=noted["note"]))
-
-
-def test_a_table_without_identities_has_no_label_balance() -> None:
-    rows = table("label_balance")
-    with pytest.raises(InputError, match="no identity"):
-        plot.label_balance(rows.filter(pc.field("identity") == "(overall)"))
 
 
 def test_long_titles_and_wide_rules_stay_within_their_figure() -> None:

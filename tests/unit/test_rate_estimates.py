@@ -150,14 +150,6 @@ def test_without_a_row_there_is_no_evidence() -> None:
     assert np.isnan(compare_with_bound(gaps_of([(0, 0, 3, 9), (1, 2, 0, 0)]), "max_abs", 0.1)).all()
 
 
-def test_the_complement_and_the_absolute_value() -> None:
-    rates, gaps = rates_of((3, 10), (8, 10)), gaps_of([(3, 10, 1, 10), (1, 10, 3, 10)])
-    np.testing.assert_allclose(rates.complement.value, [0.7, 0.2])
-    np.testing.assert_allclose(rates.absolute.value, [0.3, 0.2])
-    np.testing.assert_allclose(gaps.complement.value, [0.3, 0.7])
-    np.testing.assert_allclose(gaps.absolute.value, [0.3, 0.3])
-
-
 def test_a_background_without_a_counted_row_leaves_the_evidence_to_the_subgroup() -> None:
     """No rate is below 0, so a gap is as far below its bound as the rate of the subgroup is."""
     for row in [(0, 1000), (5, 59)]:

@@ -185,12 +185,6 @@ def test_a_frame_without_columns_and_an_empty_path_are_refused(df: Any) -> None:
     assert raised_fault(InputError, read, df).path == ("df",)
 
 
-@pytest.mark.parametrize(("df", "words"), [({"x": [1]}, "not a dict.*pandas.DataFrame"), ([1], "not a list")])
-def test_what_is_no_frame_is_named(df: Any, words: str) -> None:
-    with pytest.raises(TypeError, match=words):
-        read(df)
-
-
 @pytest.mark.parametrize(
     ("df", "words"),
     [

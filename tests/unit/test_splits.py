@@ -15,7 +15,6 @@ from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.features import Feature
 
 AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
-WORK = Feature("work", "work", numeric=False, values=("a", "b", "c", "d"), nullable=True)
 
 
 def cut(

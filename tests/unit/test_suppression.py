@@ -13,7 +13,7 @@ from biasspark.metrics import suppression
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import SUITE, bias_metrics
 from biasspark.metrics.summary import model_summary
-from biasspark.metrics.suppression import is_small, require_rows, suppress_statistics
+from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.u_statistics import UStatistics, u_statistics
 from tests.oracle.counts import count_corpora
 
@@ -109,9 +109,3 @@ def test_of_two_metrics_of_a_pair_either_needs_its_rows(
     monkeypatch.setattr(suppression, "SUITE", (*SUITE, replace(SUITE[1], name="twin")))
     evidence = MinimumCellRows(min_rows=0, metrics={"bpsn_auc": 10_000})
     assert np.isnan(require_rows(statistics, evidence).auc[SUITE[1].pair]).all()
-
-
-def test_an_empty_background_reveals_nobody() -> None:
-    group, background = np.array([9, 10, 10, 10, 10]), np.array([50, 50, 9, 0, 10])
-    assert is_small(group, background, Privacy(min_group_rows=10)).tolist() == [True, False, True, False, False]
-    assert not is_small(group, background, None).any()

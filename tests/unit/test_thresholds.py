@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from biasspark.metrics.thresholds import (
-    equality_difference,
     score_histograms,
     threshold_rates,
     threshold_summary,
@@ -86,10 +83,3 @@ def test_suppressed_groups_have_keys_and_a_reason_alone() -> None:
         assert row["slice"] != "odd" or row["fpr"] is row["fnr"] is row["false_positive_equality_difference"] is None
     histograms = score_histograms(measured.counts, measured.bins, suppressed).to_pylist()
     assert not [row for row in histograms if row["slice"] == "odd" or row["identity"] == "c1"]
-
-
-def test_an_equality_difference_leaves_out_what_has_no_value() -> None:
-    values = np.array([[0.2, math.nan], [0.9, math.nan], [math.nan, math.nan]])
-    assert equality_difference(np.array([0.5, 0.5]), values).tolist() == pytest.approx([0.7, math.nan], nan_ok=True)
-    assert math.isnan(equality_difference(np.array(0.5), np.zeros(0)))
-    assert math.isnan(equality_difference(np.array(math.nan), np.array([0.2])))

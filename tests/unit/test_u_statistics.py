@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from biasspark.metrics.intervals import delong_part
-from biasspark.metrics.u_statistics import identities_of_slices, u_statistics
+from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import U_STATISTICS
 from tests.fixtures.score_corpus import draw_corpus
-from tests.oracle.counts import count_corpora, count_corpus, count_pair, counts_of
+from tests.oracle.counts import count_corpus, count_pair, counts_of
 from tests.oracle.pairs import PAIRS, Sums
 from tests.oracle.suite import auc_by_pairs, cut_cells
 from tests.oracle.suite import delong_variance as variance_of_pairs
@@ -84,14 +84,3 @@ def test_the_table_has_six_rows_an_identity_and_one_a_slice() -> None:
         assert row["crossed"] == (row["identity"] == "common & rare")
         assert (row["auc"] is None) == (row["reason"] is not None) == (0 in sums[:2])
         assert (row["auc_variance"] is None) == (min(sums[:2]) < 2)
-
-
-def test_identities_are_summarized_by_name_without_crossed_pairs() -> None:
-    rows = [0.0, 1.0], [True, False]
-    names = dict.fromkeys(["b", "a & b", "Z", "a"], (1.0, 0.0))
-    counts = count_corpora({("m", "all"): (*rows, names), ("m", "none"): (*rows, {}), ("n", "all"): (*rows, names)})
-    slices = [
-        (counts.groups.slice[start], counts.groups.identity[of].tolist())
-        for start, of in identities_of_slices(counts.groups)
-    ]
-    assert slices == [("all", ["Z", "a", "b"]), ("none", []), ("all", ["Z", "a", "b"])]
