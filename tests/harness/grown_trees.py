@@ -19,6 +19,7 @@ from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Condition, Feature
 from biasspark.ranking.kernels.row_block import CellColumns, Cells
 from biasspark.ranking.row_blocks import Answer, Search, send
+from tests.oracle.trees import GrowingRow
 
 Result = TypeVar("Result")
 
@@ -36,6 +37,11 @@ class Sample(NamedTuple):
         for index, bins in condition.items():
             inside &= np.isin(self.bins[:, index], list(bins))
         return inside
+
+    def growing_rows(self) -> list[GrowingRow]:
+        """Return the rows as the oracles of trees and slices take them."""
+        columns = (self.bins.tolist(), self.honest.tolist(), self.values.tolist())
+        return [GrowingRow(tuple(bins), honest, Fraction(value)) for bins, honest, value in zip(*columns, strict=True)]
 
     def sum_rows(self, rows: npt.NDArray[np.bool_], unit: float) -> MeasuredSet:
         """Return the moments of some rows, of values in these units."""

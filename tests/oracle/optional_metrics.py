@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.oracle.intervals import newcombe_gap
-from tests.oracle.suite import auc_by_pairs, cut_cells, weighted_auc
+from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, weighted_auc
 
 Scores = NDArray[np.floating[Any]]
 Labels = NDArray[np.bool_]
@@ -35,12 +35,7 @@ RATES = {
         ("true_positive", "false_positive", "true_negative", "false_negative"),
     ),
 }
-TERMS = {
-    "background_auc": ("background_negative", "background_positive"),
-    "subgroup_auc": ("subgroup_negative", "subgroup_positive"),
-    "bpsn_auc": ("subgroup_negative", "background_positive"),
-    "bnsp_auc": ("background_negative", "subgroup_positive"),
-}
+TERMS = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
 
 
 def defined(value: float) -> float | None:
@@ -79,7 +74,8 @@ def pinned_auc(score: Scores, label: Labels, inside: Scores, include_subgroup: b
     cells = cut_cells(score, label, inside)
     row: Row = {"pinned_auc": defined(value)}
     sides = {"subgroup": inside == 1, "background": inside == 0}
-    for name, (low, high) in TERMS.items():
+    for name in TERMS:
+        low, high = PAIRS[name]
         of_low, of_high = sides[low.split("_")[0]][~label], sides[high.split("_")[0]][label]
         share = pairs[np.ix_(of_low, of_high)].sum() / total if total > 0 else math.nan
         row[name.replace("_auc", "_weight")] = defined(share)

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.oracle.bias_names import name_bias
 from tests.oracle.intervals import auc_interval
-from tests.oracle.optional_metrics import divide, label_balance, threshold_rates, threshold_summary
+from tests.oracle.optional_metrics import TERMS, divide, label_balance, threshold_rates, threshold_summary
 from tests.oracle.suite import PAIRS
 
 OVERALL = "(overall)"
@@ -172,15 +172,14 @@ def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
     drawn = divide(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
     weights = {cell: drawn + cell.startswith("subgroup") for cell in cells}
     totals = {cell: weights[cell] * sizes[cell] for cell in cells}
-    terms = ("background_auc", "subgroup_auc", "bpsn_auc", "bnsp_auc")
-    pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] for term in terms}
+    pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] for term in TERMS}
     pinned = None
     if sum(pairs.values()):
         labels = np.concatenate([np.full(len(scores), cell.endswith("positive")) for cell, scores in cells.items()])
         by_row = np.concatenate([np.full(len(scores), weights[cell]) for cell, scores in cells.items()])
         pinned = float(roc_auc_score(labels, np.concatenate(list(cells.values())), sample_weight=by_row))
-    shares = {term.replace("_auc", "_weight"): divide(pairs[term], sum(pairs.values())) for term in terms}
-    return {"pinned_auc": pinned} | shares | {term: metrics[term] for term in terms}
+    shares = {term.replace("_auc", "_weight"): divide(pairs[term], sum(pairs.values())) for term in TERMS}
+    return {"pinned_auc": pinned} | shares | {term: metrics[term] for term in TERMS}
 
 
 def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:

@@ -54,10 +54,6 @@ def test_the_least_that_must_be_said() -> None:
     assert config.rejects == Rejects(max_rows=10_000, max_share=None, allow_missing_models=False)
 
 
-def test_duplicates_are_estimated_where_there_is_an_id() -> None:
-    assert parse_config(changed(corpus={"id": "id"}), BASE).corpus.duplicates == "estimate"
-
-
 @pytest.mark.parametrize("path", ["s3a://lake", "gs://lake/", "abfss://c@a.dfs.core.windows.net/", "file:/x", "/#"])
 def test_tables_may_have_a_bucket_of_their_own(path: str) -> None:
     assert parse_config(changed(output={"path": path}), BASE).output.path == path
@@ -81,6 +77,10 @@ GRID = {"low": 0.0, "high": 1.0, "steps": 10}
             THREE | {"compare": {"baseline": "a", "method": "jackknife"}},
             Compare(baseline="a", models=("toxicity", "b"), method="jackknife", groups=100),
         ),
+        # Repeated ids are estimated where there is an id.
+        (TWO, Corpus(name="civil", path="/data/civil", id="id", duplicates="estimate")),
+        # A share of rejects may be none or all.
+        *(({"rejects": {"max_share": share}}, Rejects(max_share=share)) for share in (0.0, 0.5, 1.0)),
         # A link is that of all models, or of each that is named.
         (TWO | {"attribution": {"link": "logit"}}, Attribution(link={"toxicity": "logit", "a": "logit"})),
         (TWO | {"attribution": {"link": {"a": "logit"}}}, Attribution(link={"a": "logit"})),

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from biasspark.config import parse_config
 from tests.harness.broken_configurations import AGAINST, AT, EVEN
 from tests.harness.least_configuration import MINIMAL_RULE, changed, faults_of, key_of, keys_of
-
-
-@pytest.mark.parametrize("max_share", [0, 0.5, 1])
-def test_a_share_of_rejects_may_be_none_or_all(max_share: float) -> None:
-    config = parse_config(changed(rejects={"max_share": max_share}), Path())
-    assert config.rejects.max_share == max_share
-
 
 OLD_AND_NEW = {"models": {"old": "x", "new": "y", "newer": "z"}, "compare": {"baseline": "old"}}
 ROOTS = ("/", "//", "/data/..", "file:/", "file:///", "hdfs:///", "hdfs://name-node:8020/", "dbfs:/")

@@ -109,19 +109,28 @@ def drop_rows(corpus: Corpus, cell: str, n_dropped: int, trials: int) -> tuple[K
 @pytest.mark.parametrize("include_subgroup", [True, False])
 @pytest.mark.parametrize("cell", CELLS)
 def test_every_trial_is_measured_on_the_rows_that_it_keeps(cell: str, include_subgroup: bool) -> None:
+    """And other identities as if every row of the cell weighed less."""
     corpus, skew = make_corpus(), PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=6)
     score, label, inside = corpus
-    n_rows = len(rows_of_cell(corpus, cell))
+    rng = np.random.default_rng(5)
+    other = np.where(rng.random(len(score)) < 0.1, np.nan, rng.random(len(score)) < np.where(label, 0.6, 0.3))
+    rest = ~np.isin(np.arange(len(score)), rows_of_cell(corpus, cell))
+    n_rows = int((~rest).sum())
     kept, trials = drop_rows(corpus, cell, n_rows // 3, skew.trials)
-    statistics = u_statistics(count_corpus(score, label, {"h": 1 - inside, "g": inside}))
-    (row,) = pinned_skew(statistics, {("m", "all"): kept}, skew, include_subgroup).to_pylist()
-    assert tuple(row) == PINNED_SKEW.value_columns
-    assert (row["n_rows"], row["n_dropped"], row["trials"], row["fraction"]) == (n_rows, n_rows // 3, 6, 0.3)
-    shares = np.ones(len(score))
-    shares[rows_of_cell(corpus, cell)] = 1 - (n_rows // 3) / n_rows
-    expected = {"pinned_auc": np.ones(len(score)), "pinned_auc_skewed": shares}
-    for name, weight in expected.items():
-        assert row[name] == pytest.approx(weighted_pinned_auc(corpus, weight, include_subgroup), abs=1e-12)
+    whole, without = (
+        count_corpus(score[rows], label[rows], {"h": other[rows], "g": inside[rows]}) for rows in (rest | True, rest)
+    )
+    table = pinned_skew(u_statistics(whole), {("m", "all"): kept}, skew, include_subgroup, without)
+    assert tuple(table.column_names) == PINNED_SKEW.value_columns
+    row, of_other = table.to_pylist()
+    assert [(one["identity"], one["skewed_identity"]) for one in (row, of_other)] == [("g", "g"), ("h", "g")]
+    assert (row["trials"], row["fraction"]) == (6, 0.3)
+    shares = np.where(rest, 1.0, 1 - (n_rows // 3) / n_rows)
+    for one, state in ((row, inside), (of_other, other)):
+        assert (one["n_rows"], one["n_dropped"]) == (n_rows, n_rows // 3)
+        for name, weight in {"pinned_auc": np.ones(len(score)), "pinned_auc_skewed": shares}.items():
+            expected = weighted_pinned_auc((score, label, state), weight, include_subgroup)
+            assert one[name] == pytest.approx(expected, abs=1e-12)
     sampled = {"pinned_auc": [weighted_pinned_auc(corpus, keeps, include_subgroup) for keeps in trials]}
     for name in SUITE:
         cells = [cut_cells(score, label, np.where(keeps == 1, inside, np.nan)) for keeps in trials]
@@ -131,36 +140,8 @@ def test_every_trial_is_measured_on_the_rows_that_it_keeps(cell: str, include_su
         assert found == pytest.approx((np.mean(values), np.std(values, ddof=1)), abs=1e-12)
         if name != "pinned_auc" and cell not in PAIRS[name]:
             assert found == (row[name], 0.0)
-
-
-@pytest.mark.parametrize("include_subgroup", [True, False])
-@pytest.mark.parametrize("cell", CELLS)
-def test_other_identities_are_measured_as_if_every_row_of_the_cell_weighed_less(
-    cell: str, include_subgroup: bool
-) -> None:
-    corpus, skew = make_corpus(), PinnedSkew(identity="g", cell=cell, fraction=0.3, trials=6)
-    score, label, inside = corpus
-    rng = np.random.default_rng(5)
-    other = np.where(rng.random(len(score)) < 0.1, np.nan, rng.random(len(score)) < np.where(label, 0.6, 0.3))
-    rest = np.ones(len(score), bool)
-    rest[rows_of_cell(corpus, cell)] = False
-    n_rows = int((~rest).sum())
-    kept, _ = drop_rows(corpus, cell, n_rows // 3, skew.trials)
-    identities = {"h": other, "g": inside}
-    whole, without = (
-        count_corpus(score[rows], label[rows], {name: state[rows] for name, state in identities.items()})
-        for rows in (rest | True, rest)
-    )
-    rows = pinned_skew(u_statistics(whole), {("m", "all"): kept}, skew, include_subgroup, without).to_pylist()
-    assert [(row["identity"], row["skewed_identity"]) for row in rows] == [("g", "g"), ("h", "g")]
-    _, row = rows
-    assert (row["n_rows"], row["n_dropped"]) == (n_rows, n_rows // 3)
-    shares = np.where(rest, 1.0, 1 - (n_rows // 3) / n_rows)
-    for name, weight in {"pinned_auc": np.ones(len(score)), "pinned_auc_skewed": shares}.items():
-        expected = weighted_pinned_auc((score, label, other), weight, include_subgroup)
-        assert row[name] == pytest.approx(expected, abs=1e-12)
-    assert row["pinned_auc_sampled_mean"] is row["bpsn_auc_sampled_sd"] is None
-    assert row["bpsn_auc"] is not None
+    assert of_other["pinned_auc_sampled_mean"] is of_other["bpsn_auc_sampled_sd"] is None
+    assert of_other["bpsn_auc"] is not None
 
 
 def test_a_withheld_skew_shows_nothing_of_what_other_identities_would_have() -> None:

@@ -39,15 +39,6 @@ def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
     return Feature(name, name, numeric, values, nullable=False)
 
 
-def rows_of(sample: Sample) -> list[GrowingRow]:
-    return [
-        GrowingRow(tuple(bins), honest, Fraction(value))
-        for bins, value, honest in zip(
-            sample.bins.tolist(), sample.values.tolist(), sample.honest.tolist(), strict=True
-        )
-    ]
-
-
 # ---- predicates
 
 
@@ -97,7 +88,7 @@ def samples(draw: st.DrawFn) -> tuple[Sample, tuple[Feature, ...]]:
 )
 def test_pruning_loses_nothing(drawn: tuple[Sample, tuple[Feature, ...]], wanted: SliceSearch) -> None:
     sample, features = drawn
-    expected = search_by_force(rows_of(sample), features, wanted)
+    expected = search_by_force(sample.growing_rows(), features, wanted)
     searched, _ = search_sample(sample, features, wanted)
     assert searched.conditions() == [one.condition for one in expected]
     assert not searched.missed
@@ -184,7 +175,7 @@ def test_no_slice_where_no_row_searches_or_estimates() -> None:
 def test_what_was_left_out_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = draw_sample(4, 600, FIVE, [(condition, 0.05) for condition in PLANTED])
     wanted = SliceSearch(most=12, min_rows=5)
-    every = search_by_force(rows_of(sample), FIVE, wanted)
+    every = search_by_force(sample.growing_rows(), FIVE, wanted)
     n_missing = 0
     for room in (5, 20, 80):
         monkeypatch.setattr(slice_search, "MAX_CANDIDATES", room)

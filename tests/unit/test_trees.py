@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -86,10 +85,6 @@ def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature
     return Feature(f"x{n_values}", f"x{n_values}", numeric, values, nullable)
 
 
-def rows_of_nodes(tree: Tree, sample: Sample) -> dict[int, list[int]]:
-    return {node.node_id: np.flatnonzero(sample.inside(node.condition)).tolist() for node in tree}
-
-
 # ---- samples, against loops
 
 
@@ -111,12 +106,8 @@ def test_trees_of_samples_are_those_of_loops(
     sample = Sample(bins, values, rng.random(70) < 0.5)
     asked = TreeSettings(max_depth=8, min_leaf=min_leaf, min_gain=min_gain)
     tree = grow_sample(sample, features, asked)
-    rows = [
-        GrowingRow(tuple(row), honest, Fraction(value))
-        for row, honest, value in zip(bins.tolist(), sample.honest.tolist(), values.tolist(), strict=True)
-    ]
-    nodes = grow_by_loops(rows, features, asked)
-    assert rows_of_nodes(tree, sample) == nodes
+    nodes = grow_by_loops(sample.growing_rows(), features, asked)
+    assert {node.node_id: np.flatnonzero(sample.inside(node.condition)).tolist() for node in tree} == nodes
     for node in tree:
         assert (node.split is None) == (2 * node.node_id not in nodes)
 
