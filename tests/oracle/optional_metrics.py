@@ -209,9 +209,6 @@ def balance_bucket(members: Labels, everybody: Labels) -> Row:
     }
 
 
-# ---- templates
-
-
 def template_scores(template: Sequence[Any], score: Scores, inside: Scores) -> dict[Any, Row]:
     """The mean score of the identity's rows by template; rows without a template are in none."""
     found: dict[Any, Row] = {}

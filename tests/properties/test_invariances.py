@@ -267,9 +267,6 @@ def test_other_edges_change_no_count(rows: list[Row], at: Floats, added: Floats)
     assert np.array_equal(reached(rows, more)[:, :, chosen], reached(rows, at))
 
 
-# ---- bins
-
-
 @given(all_scores, all_scores, st.integers(0, 4), st.integers(1, 400))
 def test_equal_parts_ascend_from_one_end_to_the_other(one: float, other: float, steps: int, parts: int) -> None:
     """Also where there are fewer numbers between the ends than parts."""

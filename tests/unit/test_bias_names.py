@@ -58,7 +58,6 @@ Row = tuple[float, bool, int]
 
 
 def measure(score: Any, label: Any, subgroup: Any) -> dict[str, Any]:
-    """Return the row of bias_metrics of one identity."""
     (row,) = bias_metrics(u_statistics(LocalCorpus(score, label, {"g": subgroup}).rank()), 0.95).to_pylist()
     return dict(row)
 

@@ -23,9 +23,6 @@ FEATURES = (
 )
 
 
-# ---- exact sums
-
-
 @given(values=st.lists(st.floats(-64, 64) | st.sampled_from([64.0, -64.0, 1e-300, 2.0**-58, -1 / 3]), max_size=20))
 def test_moments_are_exact(values: list[float]) -> None:
     """Of the nearest multiples of 2^-57."""
@@ -53,9 +50,6 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
     pairs = data.draw(st.lists(st.tuples(factors, factors), max_size=30))
     first, second = (np.array([pair[n] for pair in pairs], np.int64) for n in (0, 1))
     assert dot(first, second) == sum(a * b for a, b in pairs)
-
-
-# ---- by cell
 
 
 def test_cells_are_counted_for_slices() -> None:

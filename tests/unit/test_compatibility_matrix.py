@@ -62,9 +62,6 @@ def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
     assert compare_tables(tmp_path / "nothing", first) == "none: see jobs.log"
 
 
-# ---- the jobs
-
-
 def test_every_job_that_writes_tables_is_run() -> None:
     assert {step.name for step in STEPS} == {table.job for table in TABLES.values() if table != BIAS_RUNS}
 

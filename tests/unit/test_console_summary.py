@@ -34,7 +34,6 @@ def overall(slice_name: str = ALL_ROWS, model: str = "new", verdict: str = "no_e
 
 
 def show(rows: list[dict[str, Any]]) -> list[str]:
-    """Return what is shown of a table with these rows, by paragraph."""
     return show_changes(pa.Table.from_pylist(rows, MODEL_COMPARISONS.arrow_schema)).split("\n\n")
 
 

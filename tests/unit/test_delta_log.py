@@ -66,7 +66,6 @@ def value_of(kind: str) -> Any:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_table_comes_back_with_its_types_and_comments(tmp_path: Path, table: Table) -> None:
-    """Also after its files were rewritten."""
     log, run = log_of(tmp_path, table), start_run()
     full = {column.name: value_of(column.type) for column in table.columns} | {"run_id": run.run_id}
     bare = {name: value if name in required_columns(table) else None for name, value in full.items()}
@@ -135,8 +134,6 @@ def test_a_table_that_died_before_its_checks_gets_them(tmp_path: Path) -> None:
 
 
 def test_many_runs_at_once_are_all_committed(tmp_path: Path) -> None:
-    """They also create the table at the same time."""
-
     def publish(number: int) -> str:
         return append(log_of(tmp_path), number / 100)
 

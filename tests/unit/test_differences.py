@@ -42,9 +42,6 @@ def gap(
     return auc(value, baseline)._replace(difference_variance=difference, sum_variance=total, intervals=ends)
 
 
-# ---- differences
-
-
 @pytest.mark.parametrize("n_groups", [None, 10, 31, 1000])
 def test_by_the_normal_distribution_or_of_groups_by_students_t(n_groups: int | None) -> None:
     """By as many degrees of freedom as there are groups less one; and so of a margin.
@@ -146,9 +143,6 @@ def test_verdicts_are_of_adjusted_p_values_and_the_smaller_gap_is_better() -> No
     verdicts = list(map(judge_difference, estimates, adjusted, [False, False, True, False, True]))
     assert verdicts == ["better", "worse", "no_evidence", "insufficient_data", "better"]
     assert list(map(judge_difference, estimates[:2], adjusted, [True, True])) == ["worse", "better"]
-
-
-# ---- margins
 
 
 @pytest.mark.parametrize("variance", [1e-4, 1e-9])

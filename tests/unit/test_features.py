@@ -27,9 +27,6 @@ HOSTILE = (
 )  # fmt: skip
 
 
-# ---- words
-
-
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
@@ -81,11 +78,7 @@ def test_rare_values_are_not_named(bins: set[int], words: str) -> None:
         assert sorted(chosen, key=str) == sorted([rows[bin_] for bin_ in bins], key=str)
 
 
-# ---- SQL
-
-
 def bin_of(feature: Feature, value: Any) -> int:
-    """Return the bin of a value."""
     if value is None:
         return NULL_BIN
     if not feature.numeric:

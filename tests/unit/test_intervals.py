@@ -96,9 +96,6 @@ def test_the_interval_of_the_complement_is_the_mirror_image(auc: int, spread: fl
     assert (found.low[0], found.high[0]) == pytest.approx((1 - image.high[0], 1 - image.low[0]), abs=1e-15)
 
 
-# ---- shares
-
-
 def shares_of(*counts: tuple[int, int]) -> Share:
     counted, among = np.array(counts, np.float64).T
     return Share(counted, among)
@@ -147,7 +144,6 @@ def test_the_interval_is_that_of_a_normal_estimate() -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12), st.randoms(use_true_random=False))
 def test_adjusted_p_values_are_scipys(p_values: list[float | None], random: object) -> None:
-    """None is not one of them, and no order changes a bit."""
     adjusted = benjamini_hochberg(p_values)
     known = [p for p in p_values if p is not None]
     expected = iter(stats.false_discovery_control(known).tolist() if known else [])

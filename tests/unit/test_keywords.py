@@ -39,9 +39,6 @@ def measures_of(**given: Any) -> Measures:
     return Keywords(ASKED | given).measures()
 
 
-# ---- signatures
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_signatures_name_every_keyword(name: str) -> None:
     df, *keywords = parameters_of(name).values()
@@ -119,9 +116,6 @@ def test_the_guide_names_every_keyword_that_is_a_key_of_another_name() -> None:
     assert {keyword for keyword in renamed if f"`{keyword}`" not in guide} == set()
 
 
-# ---- short forms
-
-
 @pytest.mark.parametrize(
     "identities",
     [
@@ -154,9 +148,6 @@ def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
     assert measures_of(**{name: False}) == measures_of(**{name: None}) == measures_of()
     if name not in ("thresholds", "templates", "evidence"):  # without a default
         assert measures_of(**{name: True}) == measures_of(**{name: {}}) != measures_of()
-
-
-# ---- faults
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_any_work(

@@ -59,7 +59,6 @@ COUNT = st.integers(0, 2**61)
 
 @given(COUNT, COUNT, COUNT, COUNT)
 def test_the_plan_reaches_the_goal_and_one_fewer_would_not(n: int, p: int, n_others: int, p_others: int) -> None:
-    """In whole numbers: positives · all rows against all positives · rows."""
     n_rows, n_all, n_all_positive = n + p, n + p + n_others + p_others, p + p_others
     added = negatives_to_add(n_rows, p, n_all, n_all_positive)
     if n_all_positive == 0:

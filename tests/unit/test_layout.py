@@ -47,7 +47,6 @@ def nodes(source: str) -> tuple[ast.AST, ...]:
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the dotted name of every import."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)

@@ -47,7 +47,6 @@ ROWS = st.lists(
 
 @given(rows=ROWS, edges=st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), unique=True).map(sorted))
 def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) -> None:
-    """Of the rows that search, of all, and of each segment; in every slice, cut into any ranges."""
     names = {(0, part): ("m", f"slice {part}") for part in (0, 1)}
     summed, train = find(blocks_of([Ranked(rows, edges)]), sum_losses([None], names, ("s", "t")))
     for part in (0, 1):

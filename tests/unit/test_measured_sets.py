@@ -236,7 +236,6 @@ def test_placements_past_32_bits_are_exact() -> None:
 
 
 def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
-    """Everything that is computed of blocks."""
     targets = [*TARGETS, *COMPARED]
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]

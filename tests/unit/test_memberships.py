@@ -55,9 +55,6 @@ def random_states(rng: np.random.Generator, rows: int, unknown: float) -> list[S
     return [None if rng.random() < unknown else bool(rng.random() < 0.4) for _ in range(rows)]
 
 
-# ---- flags
-
-
 @pytest.mark.parametrize("n_identities", [25, 31, 32, 70, 130])
 def test_more_flags_than_a_word_has_bits(n_identities: int) -> None:
     rng = np.random.default_rng(n_identities)
@@ -89,9 +86,6 @@ def test_no_rows_and_no_members() -> None:
         entries = memberships_of(encoding, batch_of(encoding, states, values))
         assert entries.row.tolist() == []
         assert {column.dtype for column in entries} == {np.dtype(np.int64)}
-
-
-# ---- values and terms
 
 
 @pytest.mark.parametrize(
@@ -160,9 +154,6 @@ def test_columns_that_are_slices_of_longer_ones() -> None:
     whole = batch_of(encoding, {}, columns)
     part = batch_of(encoding, {}, {place: column[2:4] for place, column in columns.items()})
     assert find_states(encoding, whole.slice(2, 2)) == find_states(encoding, part)
-
-
-# ---- sources of every kind
 
 
 @pytest.mark.parametrize("crossed", [False, True])

@@ -159,9 +159,6 @@ def test_the_ledger_has_everything_except_passwords() -> None:
     assert parse_config(main_job, Path()).resolved() == main_job
 
 
-# ---- plan
-
-
 def test_the_plan_has_what_terms_lack_by_length() -> None:
     columns = ("identity", "length_low", "length_high", "n_negatives_to_add")
     rows = [
@@ -179,9 +176,6 @@ def test_what_identities_lack_by_their_number_and_length_bin() -> None:
     planned = pa.table({"n_negatives_to_add": [5, 5, 5, 1, None, 1, 0, 7, 7]})
     assert list_lacking(planned, 2).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 7]]
     assert list_lacking(planned.slice(0, 3), 0).tolist() == [[0], [5], [5]]
-
-
-# ---- classifiers
 
 
 def test_a_classifier_learns_words_and_scores_any_order_alike() -> None:

@@ -29,9 +29,6 @@ JOB = Feature("job", "job", False, ("a", "b", "c", "d", "e"), True)
 FEATURES = (AGE, JOB)
 
 
-# ---- samples
-
-
 def draw_examples(rng: np.random.Generator, n_rows: int, positive: bool, features: tuple[Feature, ...]) -> Examples:
     """Scores of one digit, many of them tied, that depend on the features; bins from 0, which is NULL."""
     bins = np.stack([rng.integers(min(feature.bins), feature.n_bins, n_rows) for feature in features])
@@ -51,9 +48,6 @@ def draw_samples(seed: int, n_negatives: int, n_positives: int, features: tuple[
         return negatives, draw_examples(rng, n_positives, True, features)
 
     return Samples(draw(), draw())
-
-
-# ---- against all pairs
 
 
 TREES = {
@@ -117,9 +111,6 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
         assert leaf.confirmed == (leaf.found and leaf.p_chance_adjusted < 0.05)
     inner = [node for node in segments if not node.is_leaf]
     assert all(node.p_adjusted is node.p_chance_adjusted is node.found is node.confirmed is None for node in inner)
-
-
-# ---- what it promises besides
 
 
 def test_order_of_rows_changes_no_bit() -> None:

@@ -145,8 +145,6 @@ def test_what_is_said_of_nodes() -> None:
 
 
 def test_intervals_are_those_of_an_auc() -> None:
-    """Of scores with three values, by either method."""
-
     def rows_of(n_rows: int, shift: float) -> list[Example]:
         draws = np.random.default_rng(1).permutation(n_rows).tolist()
         return [
@@ -172,7 +170,6 @@ def test_intervals_are_those_of_an_auc() -> None:
 
 
 def test_what_cannot_be_paired_is_null() -> None:
-    """One label alone, one row on a side, and one row in all."""
     sizes = {"m0": (80, 0), "m1": (80, 3), "one row": (1, 0), "one of each": (1, 1)}
     models = [
         Ranked([Example(float(n), label, bins=(1, 1), draw=n) for label in (False, True) for n in range(both[label])])

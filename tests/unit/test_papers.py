@@ -120,7 +120,6 @@ def test_text_is_text_on_the_page() -> None:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """Empty folders of data and papers."""
     for name in ("data", "papers"):
         (tmp_path / name).mkdir()
     return tmp_path

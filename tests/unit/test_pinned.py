@@ -167,7 +167,6 @@ def test_a_cell_that_weighs_nothing_is_no_reason() -> None:
 
 
 def test_cells_of_which_nothing_is_left() -> None:
-    """A slice without rows; a cell without rows; and one whose only row is dropped."""
     score, label, inside = np.arange(8.0) / 8, np.arange(8) % 2 == 1, np.array([1, 1, 0, 1, 0, 0, 0, 0.0])
     corpora: dict[tuple[str, str], Any] = {
         ("nobody", "all"): ([], [], {"g": []}),

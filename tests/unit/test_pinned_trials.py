@@ -234,7 +234,6 @@ def blocks_of(counts: dict[tuple[float, bool, bool], int]) -> tuple[list[Block],
 def measure_blocks(
     blocks: tuple[list[Block], list[Block]], n_inside: int, n_outside: int, pinned: PinnedAuc
 ) -> np.ndarray:
-    """Measure the only range, half of whose rows are positive, of one identity."""
     total = np.array([n_inside, n_inside, n_outside, n_outside]) // 2
     scores = RangeScores(*blocks, ReferenceSets.of([0, 0], [1]))
     return count_pools(pinned, names_of("g"), scores.identity(0), np.zeros_like(total), total)

@@ -121,9 +121,6 @@ def test_identities_of_any_known_source_or_of_all_rows(seed: int) -> None:
         assert six_pairs(sums, identity) == count_identity(base, 0)
 
 
-# ---- extremes
-
-
 HALF, THIRD = MAX_ROWS_OF_A_LABEL // 2, placements.NARROW_ROWS // 3
 EXTREMES = {
     "scores": [
@@ -175,9 +172,6 @@ def test_huge_counts_anywhere(seed: int) -> None:
 
 def test_the_narrow_path_ends_before_its_sums_overflow() -> None:
     assert 8 * placements.NARROW_ROWS**3 < 2**63
-
-
-# ---- sums of pairs of cells
 
 
 def as_sums(sums: Sums) -> PairSums:

@@ -47,7 +47,6 @@ def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
 
 
 def level_at(end: Callable[[float], float], bound: float) -> float:
-    """The level at which the end of an interval lies at a bound."""
     return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
 
 

@@ -296,7 +296,6 @@ def test_a_run_may_have_one_section_alone(report: ReportData, section: str) -> N
 
 
 def test_what_is_withheld_is_said_to_be(report: ReportData) -> None:
-    """Of a small group every number is NULL in every table."""
     kept = {"model", "slice", "identity", "threshold", "bucket", "length_low", "crossed"}
 
     def withhold(row: dict[str, Any]) -> dict[str, Any]:

@@ -166,9 +166,6 @@ def test_the_comparison_is_at_the_top_and_in_a_section(report: ReportData) -> No
     assert f"| gay | BPSN AUC | {values} | &lt; 0.001 | 50, 8 |" in card
 
 
-# ---- crossed pairs and templates
-
-
 def test_templates_show_how_far_identities_are_apart(report: ReportData) -> None:
     scores = list_templates(report)
     assert list(scores)[:3] == ["gay", "black", "muslim"]

@@ -31,7 +31,6 @@ TABLES = st.integers(1, 8).flatmap(
 
 
 def read_cells(cell: np.ndarray, values: np.ndarray) -> list[list[int]]:
-    """What each row has, by column."""
     assert (str(cell.dtype), str(values.dtype)) == ("uint32", "uint16")
     assert len({*map(tuple, values.T.tolist())}) == values.shape[1]
     rows: list[list[int]] = values.T[cell].tolist()

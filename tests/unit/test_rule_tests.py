@@ -40,9 +40,6 @@ def estimates(draw: st.DrawFn) -> Case:
     return auc, draw(st.floats(0.1, 2)) * max(auc * (1 - auc), 1e-4) / min(m, n), m, n, by_logit
 
 
-# ---- the inverse of the interval
-
-
 @given(case=estimates(), bound=st.floats(0.01, 0.99), kind=st.sampled_from(["min", "max"]))
 def test_the_interval_at_level_1_less_2p_ends_at_the_bound(case: Case, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(aucs_of([case]), kind, bound)
@@ -90,7 +87,6 @@ def ends_of(kind: str, case: Case, level: float) -> tuple[float, float, float]:
 
 
 def compare(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of AUCs how far they fell, of gaps how far their sizes rose."""
     return compare_with_baseline(now, before, kind, bound, is_size_change=kind == "max_rise")
 
 

@@ -56,9 +56,6 @@ def oracle_p(auc: float, bound: float, variance: float = 1e-4) -> float:
     return float(stats.norm.cdf(z))
 
 
-# ---- values
-
-
 def test_p_values_are_adjusted_over_the_rows_of_the_rule_both_ways() -> None:
     aucs = {"a": 0.70, "b": 0.778, "c": 0.80, "d": 0.823, "e": 0.9}
     alerts = evaluate(rule_of(min=0.8), *(row_of(name, auc) for name, auc in reversed(aucs.items())))
@@ -184,9 +181,6 @@ def test_of_gaps_near_0_the_size_alone_shows_that_the_bound_is_kept() -> None:
     alone = evaluate(rule_of(metric="negative_aeg", max_abs=0.04), row)["a"]
     assert (paired.paired, paired.outcome, paired.p_compliance) == (True, "pass", alone.p_compliance)
     assert (paired.change_low, paired.change_high) == pytest.approx((-0.03, 0.025))  # what both intervals allow
-
-
-# ---- without evidence
 
 
 def test_without_a_value_an_interval_or_a_baseline_there_is_no_evidence() -> None:

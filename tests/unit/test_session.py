@@ -189,7 +189,6 @@ def test_the_engine_that_is_chosen_or_refused(  # noqa: PLR0917
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its URL may hold a token."""
     monkeypatch.setattr(JOB_SESSION, "_LONGEST_SILENCE", 0.5)
     request = SessionRequest(remote="sc://127.0.0.1:1/;token=canary")
     with session_requested(request):

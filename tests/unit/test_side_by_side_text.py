@@ -40,7 +40,6 @@ def make_row(
     reason: str | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Return a row of two models."""
     rows = [
         suite_row(model, "all", identity, [values[name] for name in SUITE], reason=reason)
         for model, values in (("a", first), ("b", second))

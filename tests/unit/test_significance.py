@@ -24,9 +24,6 @@ def moments(values: Iterable[float]) -> Moments:
 DYADIC = st.lists(st.integers(-64, 64).map(lambda whole: whole / 64), max_size=30)
 
 
-# ---- moments
-
-
 @given(values=DYADIC)
 def test_mean_and_variance(values: list[float]) -> None:
     found = moments(values)
@@ -55,9 +52,6 @@ def test_moments_add_and_subtract_exactly(first: list[float], second: list[float
     assert both == moments(first + second)
     assert both - moments(second) == moments(first)
     assert both + Moments() == both
-
-
-# ---- Welch
 
 
 def test_welch_in_the_far_tail() -> None:
@@ -94,11 +88,7 @@ def test_welch_wants_two_rows_of_both(few: list[float]) -> None:
     assert welch_p_value(moments([0.0, 1.0, 2.0]), moments(few)) is None
 
 
-# ---- what chance would draw
-
-
 def test_chance_has_the_variance_of_all_draws() -> None:
-    """Of every three of seven values, written out."""
     values = [0.0, 0.5, 0.5, 0.25, 1.0, 0.5, 0.125]
     draws = list(combinations(values, 3))
     spread = sqrt(sum((sum(draw) / 3 - sum(values) / 7) ** 2 for draw in draws) / len(draws))

@@ -24,9 +24,6 @@ def test_a_quick_simulation_gives_the_saved_file(saved: Path, tmp_path: Path) ->
     assert (tmp_path / "quick.json").read_text("utf-8") == saved.read_text("utf-8")
 
 
-# ---- intervals
-
-
 def test_the_chosen_rule_covers_as_no_other_choice_does() -> None:
     saved = read_results("interval_coverage.json")
     rules = saved["summary"]["assumed, small cell of 10 and more"]
@@ -36,9 +33,6 @@ def test_the_chosen_rule_covers_as_no_other_choice_does() -> None:
     assert chosen["share_below_0.94"] == rules["both joined, the bound of every choice"]["share_below_0.94"] < 0.02
     assert chosen["min"] > 0.9
     assert chosen["median_width_over_wald_from_300_rows"] < 1.01
-
-
-# ---- comparisons
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +75,6 @@ def test_few_clusters_do_not_seem_to_be_certain(comparisons: list[dict[str, Any]
     assert max(one["seen"] for one in opposite) < 0.085
 
 
-# ---- changes
-
-
 @pytest.fixture(scope="module")
 def changes() -> list[dict[str, Any]]:
     return list(read_results("change_errors.json")["results"])
@@ -110,9 +101,6 @@ def test_the_same_ids_show_that_nothing_changed_where_different_ids_cannot(chang
         assert by_setting[setting]["compliance"] > 0.95
         assert by_setting[setting]["compliance_added"] < 0.05
     assert max(one["violation"] for one in nothing_changed) == 0
-
-
-# ---- attribution
 
 
 def test_little_is_found_in_a_thousand_runs_of_nothing() -> None:

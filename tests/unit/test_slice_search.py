@@ -39,9 +39,6 @@ def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
     return Feature(name, name, numeric, values, nullable=False)
 
 
-# ---- predicates
-
-
 @given(n_train=st.lists(st.integers(0, 50), min_size=60, max_size=60), max_bins=st.integers(2, 16))
 @settings(max_examples=200)
 def test_intervals_hold_about_equally_many_rows(n_train: list[int], max_bins: int) -> None:
@@ -197,9 +194,6 @@ def test_what_could_not_be_the_best_is_not_missed(monkeypatch: pytest.MonkeyPatc
         assert (searched.conditions(), searched.missed) == ([PLANTED[0]], False)
 
 
-# ---- what slices show
-
-
 def test_slices_have_ranks_sizes_means_scores_and_loss_shares() -> None:
     sample = draw_sample(6, 800, FIVE, [(PLANTED[0], 0.1)])
     found: list[Any] = find_slices(sample, FIVE, SliceSearch(min_rows=20))
@@ -231,9 +225,6 @@ def test_what_is_no_worse_is_left_out() -> None:
     for one in found:
         assert (one.p_value, one.p_adjusted, one.found, one.loss_share) == (None, None, False, None)
     assert found[1].mean_honest is None
-
-
-# ---- counting
 
 
 def test_candidates_are_counted_exactly() -> None:

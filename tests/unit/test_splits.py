@@ -117,7 +117,6 @@ def test_equal_gains_tie_however_large_they_are() -> None:
 
 
 def test_only_what_is_allowed_is_chosen() -> None:
-    """Of many cuts, the one that explains least is the only one allowed."""
     many = Feature("x", "x", numeric=True, values=tuple(map(float, range(300))), nullable=False)
     sums = [0] + [index**2 for index in range(300)]
     found = cut(many, [0] + [1] * 300, sums, held=[0, 1, 1] + [0] * 298, least=1)

@@ -54,7 +54,6 @@ def cases() -> dict[str, Corpus]:
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, dict[str, Any]]:
-    """All cases, and another model."""
     corpora = {("m", name): corpus for name, corpus in cases().items()} | {("n", "all"): draw_corpus(seed=2)}
     table = model_summary(u_statistics(count_corpora(corpora)), 0.95)
     assert tuple(table.column_names) == MODEL_SUMMARY.value_columns

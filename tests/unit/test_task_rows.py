@@ -123,7 +123,6 @@ def test_flushes_batches_and_tasks_change_nothing(flush: int, n_tasks: int, monk
 
 
 def test_wide_rows_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of numbers of a row do not make a task hold hundreds of times as much."""
     corpus = random_corpus()
     batches = [corpus.batch.slice(start, 6) for start in range(0, ROWS, 6)]
     most = 3 * max(batch.nbytes for batch in batches)

@@ -27,9 +27,6 @@ def nothing_suppressed(measured: EdgeCases) -> np.ndarray:
     return np.zeros(measured.counts.cells.shape[1], bool)
 
 
-# ---- against the definitions
-
-
 def test_rates_counts_and_gaps(measured: EdgeCases) -> None:
     table = threshold_rates(measured.counts, measured.thresholds, nothing_suppressed(measured), LEVEL)
     expected = [

@@ -36,7 +36,6 @@ def grow_blocks(blocks: Blocks, targets: Sequence[Target], settings: TreeSetting
 
 
 def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -> dict[int, set[Example]]:
-    """Return the rows of each node, grown by loops."""
     members = [row for row in rows if row.in_slice(target.slice)]
     # Sums of up to 511 values within 2^6 have 62 bits.
     values = [round_to_units(value, 62 - 9 - 6) for value in target_values(members, target.name, target.link)]
@@ -83,9 +82,6 @@ def test_each_level_is_announced_before_it_runs() -> None:
 def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:
     values: Any = tuple(map(float, range(n_values))) if numeric else tuple(f"v{number}" for number in range(n_values))
     return Feature(f"x{n_values}", f"x{n_values}", numeric, values, nullable)
-
-
-# ---- samples, against loops
 
 
 @given(
@@ -139,9 +135,6 @@ def test_no_row() -> None:
     tree = grow_sample(nothing, SAMPLE_FEATURES, TreeSettings(min_leaf=1))
     assert [node.node_id for node in tree] == [1]
     assert judge(tree, nothing, SAMPLE_FEATURES) == []
-
-
-# ---- the tests of nodes
 
 
 def test_the_tests_of_nodes_are_those_of_scipy(two_samples: list[Sample]) -> None:

@@ -55,9 +55,6 @@ def test_the_variance_is_that_of_the_exact_fractions() -> None:
             assert variance == float(low) + float(high)
 
 
-# ---- reasons and the table
-
-
 def test_the_reason_names_the_empty_cell_the_subgroups_first() -> None:
     score, label, identities = draw_corpus()
     statistics = u_statistics(count_corpus(score, label, identities))

@@ -159,9 +159,6 @@ def test_a_missing_model_may_be_allowed_but_not_all_of_them() -> None:
     assert len(faults_of(counts_of(a={"null_score": 1000}, b={"null_score": 1000}, n_rejected=1000), ALLOWED)) == 2
 
 
-# ---- shares
-
-
 @pytest.mark.parametrize(
     ("counts", "max_share"),
     [

@@ -23,7 +23,6 @@ def count(values: list[float]) -> NumberCounts:
 
 @given(values=NUMBERS, n_bins=st.integers(2, 9), cut=st.floats(-9, 9))
 def test_bins_begin_at_exact_quantiles(values: list[float], n_bins: int, cut: float) -> None:
-    """Counted at once, or in two ranges."""
     ordered = np.sort(np.array(values) + 0.0)
     wanted = {repr(float(ordered[k * len(ordered) // n_bins])) for k in range(n_bins)}
     counted = count(values)
