@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,12 @@ class Sample(NamedTuple):
             return Moments(len(values), int(values.sum()) * exact, int((values**2).sum()) * exact**2)
 
         return MeasuredSet(moments(rows & ~self.honest), moments(rows & self.honest))
+
+
+def feature_of(name: str, n_values: int, numeric: bool = False, nullable: bool = False) -> Feature:
+    """Return a feature of so many values, which are whole numbers from 0 on, or texts."""
+    values: Any = tuple(float(number) if numeric else f"{name}{number}" for number in range(n_values))
+    return Feature(name, name, numeric, values, nullable)
 
 
 VALUE = SummedValue(Target(0, 0, AUC), 0)

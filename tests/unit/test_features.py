@@ -66,16 +66,11 @@ def test_words(condition: dict[int, set[int]], words: str) -> None:
         ({4}, "work is Farming"),  # one of several rare ones, as a slice may be
     ],
 )
-def test_rare_values_are_not_named(bins: set[int], words: str) -> None:
+def test_rare_values_are_not_named(database: duckdb.DuckDBPyConnection, bins: set[int], words: str) -> None:
     feature = mark_rare(WORK, [9, 9, 9, 1, 1], 2)
     assert feature.rare == {3, 4}
     assert describe_condition({0: frozenset(bins)}, [feature]) == words
-    with duckdb.connect() as connection:
-        rows = [(value,) for value in (None, *feature.values)]
-        connection.execute("CREATE TABLE rows (work VARCHAR)")
-        connection.executemany("INSERT INTO rows VALUES (?)", rows)
-        chosen = connection.sql(f"FROM rows WHERE {write_predicate({0: frozenset(bins)}, [feature])}").fetchall()
-        assert sorted(chosen, key=str) == sorted([rows[bin_] for bin_ in bins], key=str)
+    assert_selects(database, [None, *feature.values], feature, [frozenset(bins)])
 
 
 def bin_of(feature: Feature, value: Any) -> int:

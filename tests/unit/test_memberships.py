@@ -13,7 +13,7 @@ import pytest
 
 from biasspark.corpus.encoding import Encoding, Source, any_term
 from biasspark.errors import InputError
-from biasspark.ranking.memberships import Memberships, find_memberships, read_annotations
+from biasspark.ranking.memberships import Memberships, read_annotations
 from biasspark.ranking.task_rows import TaskRows
 from tests.harness.ranking_without_spark import (
     array,
@@ -63,15 +63,6 @@ def test_more_flags_than_a_word_has_bits(n_identities: int) -> None:
     states = {name: random_states(rng, 12, 0.3) for name in names}
     assert len(encoding.word_columns) == -(-(2 * n_identities + 8 + 2) // 63)
     assert find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
-
-
-def test_the_highest_bit_of_a_word() -> None:
-    encoding = encoding_of(flags(*(f"i{n}" for n in range(80)), nullable=False))
-    [(last, place)] = [(number, place) for (_, number), place in encoding.fields.items() if place.shift == 62]
-    words = {n: np.zeros(3, np.int64) for n in range(len(encoding.word_columns))}
-    words[place.word][1] = 1 << 62
-    entries = find_memberships(words, np.zeros(3, np.int64), {}, encoding)
-    assert [column.tolist() for column in entries] == [[1], [last], [0]]
 
 
 def test_no_rows_and_no_members() -> None:

@@ -178,16 +178,6 @@ def as_sums(sums: Sums) -> PairSums:
     return PairSums(*(np.array([[value]], object) for value in sums))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_exchanging_the_cells(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    cells = [
-        [Example(float(rng.integers(0, 5)), False, rows=int(rng.integers(1, 4))) for _ in range(rng.integers(0, 9))]
-        for _ in range(2)
-    ]
-    assert as_sums(count_pairs(*cells)).exchanged() == as_sums(count_pairs(*reversed(cells)))
-
-
 def test_pairs_across_ranges_of_thousands_of_millions_of_rows() -> None:
     """Each range is a tie of one cell: all that differs between ranges is offsets."""
     n_low, n_high = 3 * 10**9, 7 * 10**9

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from biasspark.config import Attribution, Pairs, TreeSettings
+from biasspark.config import Attribution, Pairs
 from biasspark.config.attribution_settings import NamedPair
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
@@ -18,7 +18,6 @@ from biasspark.features import NULL_BIN, Feature
 from biasspark.ranking.feature_columns import RowDescription, SurveyedValues, cut_into_bins, find_groups
 from biasspark.ranking.kernels.row_block import join_cells, keep_cells, number_cells
 from biasspark.ranking.task_rows import TaskRows
-from tests.fixtures.ranked_rows import cut_blocks, draw_examples
 
 NAN = float("nan")
 WIDE = np.array([[first, *[65_535] * 7] for first in (0, 1)])
@@ -58,23 +57,6 @@ def test_cells_without_rows_are_left_out(rows: np.ndarray, chosen: list[int]) ->
     assert kept[1].shape[1] == len({*map(tuple, rows[indices].tolist())})
 
 
-def test_a_block_says_what_its_rows_are() -> None:
-    rows = draw_examples(3, 40, [Feature("x", "x", True, (1.0, 2.0), True)])
-    for block in cut_blocks(rows, [0.5]).values():
-        in_order = [rows[index] for index in np.argsort([row.score for row in rows], kind="stable")]
-        in_order = [row for row in in_order if row.score in block.scores]
-        assert block.label.tolist() == [row.label for row in in_order]
-        assert block.cells.honest[block.cell].tolist() == [row.honest for row in in_order]
-        assert block.cells.bins[0, block.cell].tolist() == [row.bins[0] for row in in_order]
-        assert block.cells.groups(0)[block.cell].tolist() == [row.groups[0] for row in in_order]
-        assert block.cells.in_segment(0)[block.cell].tolist() == [row.segments[0] for row in in_order]
-        for number in range(3):
-            expected = [index for index, row in enumerate(in_order) if row.in_slice(number)]
-            assert block.rows_of(number).tolist() == expected
-        assert block.scores[block.score_starts][block.score_index].tolist() == block.scores.tolist()
-        assert len(block.score_starts) == len(set(block.scores.tolist()))
-
-
 def test_numbers_are_in_the_bin_that_begins_at_or_below_them() -> None:
     """NaN is above all numbers, and has a bin where a row has it."""
     values = pa.array([None, -1.5, -0.1, -0.0, 0.0, 5e-324, 1.9, 2.0, float("inf"), NAN], pa.float64())
@@ -104,39 +86,15 @@ def test_values_that_were_not_surveyed_are_refused() -> None:
         cut_into_bins(pa.array([None, 0.5]), Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=True))
 
 
-def test_rows_are_described_by_columns_in_their_order() -> None:
-    encoding = Encoding(models=("m",), slices=("all", "some"), sources=())
-    label, some = encoding.fields["label", 0].shift, encoding.fields["slice", 1].shift
-    table = pa.table(
-        {
-            "word_0": [1 << label, 1 << some, (1 << label) | (1 << some)],
-            "feature_0": pa.array([2.5, None, 1.0]),
-            "feature_1": pa.array(["b", "a", None]),
-            "group_0": pa.array(["g", None, "other"]),
-            "segment_0": [False, True, True],
-            "pair_0": [False, True, True],
-            "honest": [True, False, True],
-            "draw": pa.array([3, -1, 7]),
-        }
-    )
-    features = (
-        Feature("x", "x", numeric=True, values=(1.0, 2.0), nullable=True),
-        Feature("k", "k", numeric=False, values=("a", "b"), nullable=True),
-    )
-    attribution = Attribution(segments={"s": "TRUE"}, tree=TreeSettings(), pairs=Pairs())
-    surveyed = SurveyedValues(features, features, (("(null)", "g", "(other)"),), {})
-    description = RowDescription(attribution, surveyed, n_slices=2)
-    assert set(description.names) < set(table.column_names)
-    cell, values, draws = description.describe(TaskRows(table, encoding))
-    assert read_cells(cell, values) == [[1, 1, 0, 0, 2, 2, 1], [0, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 2]]
-    assert draws.tolist() == [3, -1, 7]
-    pairs_of = {"p": NamedPair(negatives="TRUE", positives="TRUE")}
-    paired = replace(description, attribution=replace(attribution, pairs_of=pairs_of))
-    assert paired.names[-2:] == ["pair_0", "draw"]
-    cells = read_cells(*paired.describe(TaskRows(table, encoding))[:2])
-    assert [cell[-1] for cell in cells] == [0, 1, 1]
-    bare = RowDescription(Attribution(segments={"s": "TRUE"}), surveyed._replace(groups=()), n_slices=2)
-    assert len(bare.names) == 3
-    cell, values, draws = bare.describe(TaskRows(table, encoding))
-    assert read_cells(cell, values) == [[1, 0, 0, 0, 2, 2], [0, 0, 1, 1, 0, 1], [1, 0, 1, 1, 1, 0]]
-    assert len(draws) == 0
+def test_rows_have_their_pairs_and_their_hashes_if_they_are_drawn() -> None:
+    encoding = Encoding(models=("m",), slices=("all",), sources=())
+    label = encoding.fields["label", 0].shift
+    table = pa.table({"word_0": [1 << label, 0, 1 << label], "pair_0": [False, True, True], "draw": [3, -1, 7]})
+    bare = Attribution(pairs_of={"p": NamedPair(negatives="TRUE", positives="TRUE")})
+    drawn = replace(bare, pairs=Pairs())
+    for attribution, names, hashes in ((bare, ["pair_0"], []), (drawn, ["pair_0", "draw"], [3, -1, 7])):
+        description = RowDescription(attribution, SurveyedValues((), (), (), {}), n_slices=1)
+        assert description.names == names
+        cell, values, draws = description.describe(TaskRows(table, encoding))
+        assert read_cells(cell, values) == [[1, 0, 0], [0, 0, 1], [1, 0, 1]]
+        assert draws.tolist() == hashes

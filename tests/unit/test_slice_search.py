@@ -22,7 +22,7 @@ from biasspark.features import Condition, Feature
 from biasspark.ranking import row_blocks
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
-from tests.harness.grown_trees import Sample
+from tests.harness.grown_trees import Sample, feature_of
 from tests.harness.searched_slices import UNIT, find_slices, judge, search_sample
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.slices import search_by_force
@@ -30,13 +30,6 @@ from tests.oracle.trees import GrowingRow
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d"), True)
-
-
-def feature_of(name: str, n_values: int, numeric: bool = False) -> Feature:
-    values: Any = (
-        tuple(map(float, range(n_values))) if numeric else tuple(f"{name}{place}" for place in range(n_values))
-    )
-    return Feature(name, name, numeric, values, nullable=False)
 
 
 @given(n_train=st.lists(st.integers(0, 50), min_size=60, max_size=60), max_bins=st.integers(2, 16))

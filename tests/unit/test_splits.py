@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.splits import BinSums, Split, best_split
 from biasspark.features import Feature
+from tests.harness.grown_trees import feature_of
 
 AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
 
@@ -53,9 +53,7 @@ def every_cut(feature: Feature, counts: list[int]) -> list[tuple[set[int], set[i
 @st.composite
 def histograms(draw: st.DrawFn) -> tuple[Feature, list[int], list[int]]:
     n_values = draw(st.integers(1, 6))
-    numeric = draw(st.booleans())
-    values: Any = tuple(map(float, range(n_values))) if numeric else tuple(map(str, range(n_values)))
-    feature = Feature("x", "x", numeric, values, nullable=draw(st.booleans()))
+    feature = feature_of("x", n_values, numeric=draw(st.booleans()), nullable=draw(st.booleans()))
     counts = draw(st.lists(st.integers(0, 4), min_size=n_values + 1, max_size=n_values + 1))
     counts[0] *= feature.nullable
     size = draw(st.sampled_from([1, 3, 2**40]))
@@ -117,7 +115,7 @@ def test_equal_gains_tie_however_large_they_are() -> None:
 
 
 def test_only_what_is_allowed_is_chosen() -> None:
-    many = Feature("x", "x", numeric=True, values=tuple(map(float, range(300))), nullable=False)
+    many = feature_of("x", 300, numeric=True)
     sums = [0] + [index**2 for index in range(300)]
     found = cut(many, [0] + [1] * 300, sums, held=[0, 1, 1] + [0] * 298, least=1)
     assert found is not None
@@ -125,7 +123,7 @@ def test_only_what_is_allowed_is_chosen() -> None:
 
 
 def test_the_first_of_many_equal_cuts() -> None:
-    many = Feature("x", "x", numeric=True, values=tuple(map(float, range(300))), nullable=False)
+    many = feature_of("x", 300, numeric=True)
     found = cut(many, [0] + [1] * 300, [0, 1, *[0] * 298, 1])
     assert found is not None
     assert found.left == {1}

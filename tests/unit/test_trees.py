@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from biasspark.config.attribution_settings import TreeSettings
 from biasspark.features import Feature
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
-from tests.harness.grown_trees import Sample, grow_sample, judge
+from tests.harness.grown_trees import Sample, feature_of, grow_sample, judge
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import GrowingRow, grow_by_loops
 
@@ -79,24 +78,19 @@ def test_each_level_is_announced_before_it_runs() -> None:
     assert steps == [1, 2, 3] == [*range(1, 1 + max(node.node_id.bit_length() - 1 for node in tree))]
 
 
-def make_feature(numeric: bool, n_values: int, nullable: bool = True) -> Feature:
-    values: Any = tuple(map(float, range(n_values))) if numeric else tuple(f"v{number}" for number in range(n_values))
-    return Feature(f"x{n_values}", f"x{n_values}", numeric, values, nullable)
-
-
 @given(
     seed=st.integers(0, 2**32),
-    kinds=st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.booleans()), min_size=1, max_size=3),
+    kinds=st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.booleans()), min_size=1, max_size=3),
     few_values=st.booleans(),
     min_leaf=st.integers(1, 6),
     min_gain=st.sampled_from([0.0, 0.0625]),
 )
 def test_trees_of_samples_are_those_of_loops(
-    seed: int, kinds: list[tuple[bool, int, bool]], few_values: bool, min_leaf: int, min_gain: float
+    seed: int, kinds: list[tuple[int, bool, bool]], few_values: bool, min_leaf: int, min_gain: float
 ) -> None:
     """Include ties, NULLs, features with one value, and bins that have honest rows only."""
     rng = np.random.default_rng(seed)
-    features = [make_feature(*kind) for kind in kinds]
+    features = [feature_of("x", *kind) for kind in kinds]
     bins = np.stack([rng.integers(1 - feature.nullable, feature.n_bins, 70) for feature in features], axis=1)
     values = rng.integers(0, 3 if few_values else 1000, 70) + 500 * (bins[:, 0] > 2)
     sample = Sample(bins, values, rng.random(70) < 0.5)
@@ -116,7 +110,7 @@ def two_samples() -> list[Sample]:
     return [Sample(bins[number], values[number], rng.random(400) < 0.5) for number in range(2)]
 
 
-SAMPLE_FEATURES = [make_feature(True, 4), make_feature(False, 4), make_feature(True, 4)]
+SAMPLE_FEATURES = [feature_of("x", 4, numeric, nullable=True) for numeric in (True, False, True)]
 
 
 @pytest.mark.parametrize(
