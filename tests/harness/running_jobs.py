@@ -49,6 +49,13 @@ def run_embedded_well(name: str, *flags: object) -> dict[str, Any]:
     return done.summary
 
 
+def refuse_embedded(name: str, *flags: object, code: int = 3) -> str:
+    """Run a command on the embedded engine, which must end with this code, and return its messages."""
+    done = run_embedded(name, *flags)
+    assert done.code == code, done.err
+    return done.err
+
+
 def _record(run: Callable[[], int]) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

@@ -6,7 +6,6 @@ import csv
 import re
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,16 +85,11 @@ def test_every_term_has_as_many_sentences_half_of_them_toxic(
     spark: SparkSession, shared_data: Path, n_terms: int
 ) -> None:
     folder = shared_data / "madlibs_77k"
-    every = folder / "identity_terms.txt"
-    source: dict[str, Any] = {"column": "text", "list": FEW}
-    terms: tuple[str, ...] = FEW
-    if n_terms == N_TERMS:
-        source, terms = (
-            {"column": "text", "file": str(every)},
-            tuple(filter(None, every.read_text("utf-8").split("\n"))),
-        )
+    terms = (folder / "identity_terms.txt").read_text("utf-8").split("\n") if n_terms == N_TERMS else FEW
+    terms = [term for term in terms if term]
     sentences = spark.read.parquet(str(folder / "madlibs_77k.parquet"))
-    rows = biasspark.label_balance(sentences, label="label", identities={"terms": source}).collect()
+    identities = {"terms": {"column": "text", "list": terms}}
+    rows = biasspark.label_balance(sentences, label="label", identities=identities).collect()
     # Without text or length there is one bucket.
     assert {(row.bucket, row.length_low, row.length_high) for row in rows} == {("(all)", None, None)}
     balance = {row.identity: row for row in rows}

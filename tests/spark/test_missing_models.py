@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
-from biasspark.workflows import pinned_skew
 from tests.harness.main_job import make_rows, run, run_well, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 
@@ -44,11 +43,6 @@ def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
 
 
 BOTH = {"new": "score", "n": "gone"}
-JOBS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "compare_models": (compare_models, {"compare": {"baseline": "n"}}),
-    "attribution": (attribution, {"attribution": {"segments": {"long": "length > 100"}}}),
-    "pinned_skew": (pinned_skew, {"pinned_skew": {"identity": "male", "trials": 2}}),
-}
 
 
 @pytest.mark.parametrize("engine", ["blocks", pytest.param("windows", marks=pytest.mark.slow)])
@@ -58,13 +52,6 @@ def test_a_run_without_the_scores_of_a_model_is_refused(
     config = configure(tmp_path, corpus, BOTH, ranking={"engine": engine}, gate={"rule": [ON_ALL]})
     parts = ("model n", "'gone'", "nan_score 540", "[models]", "allow_missing_models = true")
     assert_nothing_published(run(config), tmp_path, *parts)
-
-
-@pytest.mark.parametrize("name", JOBS)
-def test_every_other_job_is_refused_as_well(spark: SparkSession, tmp_path: Path, corpus: Path, name: str) -> None:
-    job, tables = JOBS[name]
-    done = run(configure(tmp_path, corpus, BOTH, **tables), job=job)
-    assert_nothing_published(done, tmp_path, "model n", "'gone'", "nan_score 540")
 
 
 def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(
