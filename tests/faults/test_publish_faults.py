@@ -33,10 +33,10 @@ from biasspark.workflows.maintain import copy_run
 from tests.harness.sample_run import (
     RUN_DATE,
     breaking,
+    publish_skew,
     read_latest,
     record_of,
     run_at,
-    skew_tables,
     start_run,
     suite_tables,
 )
@@ -162,10 +162,6 @@ class InterruptedStore(PathStore):
         while self.happens:
             self.happens.pop()()
         super().write(spark, table, rows, run)
-
-
-def publish_skew(spark: SparkSession, store: PathStore, auc: float) -> Run:
-    return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
 
 
 def latest_skew(folder: Path) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from biasspark.errors import BiasSparkError
+from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
@@ -62,6 +63,11 @@ def skew_tables(auc: float) -> dict[Table, pa.Table]:
     return {
         PINNED_SKEW: table_rows(PINNED_SKEW, [key | {"fraction": 0.5, "trials": 1, "pinned_auc": auc} for key in keys])
     }
+
+
+def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
+    """Publish a run of the job with a single table."""
+    return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
 
 
 def full_rows(table: Table, rows: pa.Table, run: Run) -> pa.Table:

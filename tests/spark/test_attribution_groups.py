@@ -146,9 +146,3 @@ def test_very_many_numbers_are_counted_by_range(spark: SparkSession, monkeypatch
     monkeypatch.setattr(value_counts, "_ROWS_A_RANGE", 600)
     assert survey_values(frame, attribution).features == (x, y)
     assert (len(x.values), y.values, x.nullable, y.nullable) == (40, (0.0, 1.0, 2.0), True, False)
-
-
-def test_features_that_nothing_searches_are_not_surveyed(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([("many", "g")], "n STRING, g STRING")
-    surveyed = survey_values(frame, Attribution(numeric=("n",), groupings={"g": "g"}))
-    assert (surveyed.features, surveyed.groups) == ((), (("(null)", "g", "(other)"),))

@@ -34,19 +34,6 @@ def published(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-@pytest.mark.usefixtures("spark_session")
-def test_a_first_date_whose_file_is_broken_stops_no_other(tmp_path: Path) -> None:
-    rows = make_rows(100)
-    del rows["day"]
-    days = "2026-01-15", "2026-01-16"
-    for day in days:
-        write_parquet(tmp_path / "corpus" / f"day={day}", rows)
-    (tmp_path / "corpus" / f"day={days[0]}" / "part-1.parquet").write_bytes(b"")
-    done = run(write_config(tmp_path, corpus={"run_date_column": "day"}), run_date="..".join(days))
-    assert done.code == 3
-    assert [published["run_date"] for published in done.summary["published"]] == [days[1]]
-
-
 def test_a_wrong_configuration_ends_with_2_and_names_every_fault(published: Path) -> None:
     config = write_config(
         published,

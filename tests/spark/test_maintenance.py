@@ -24,16 +24,12 @@ from biasspark.workflows import maintain as job
 from biasspark.workflows.maintain import Policy, copy_run, plan_maintenance, remove_runs
 from tests.harness.main_job import run, write_config
 from tests.harness.running_jobs import Done
-from tests.harness.sample_run import RUN_DATE, read_latest, record_of, skew_tables, start_run, table_rows
+from tests.harness.sample_run import RUN_DATE, publish_skew, read_latest, record_of, start_run, table_rows
 
 LISTING = pytest.mark.classic("Spark Connect lists and deletes no files")
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 EAGER = Policy(TOMORROW, TOMORROW)
 RECENT = Policy(datetime(2025, 12, 21, tzinfo=UTC), datetime(2026, 1, 20, tzinfo=UTC))
-
-
-def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
-    return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
 
 
 def publish_examples(spark: SparkSession, store: Store) -> Run:
