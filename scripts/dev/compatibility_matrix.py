@@ -300,16 +300,11 @@ def compare_tables(folder: Path, first: Path | None) -> str:
 
 def format_results(results: Sequence[Result]) -> str:
     head = ["environment", *SHOWN, "passed", "failed", "skipped", "tables"]
-    rows = [
-        [
-            result.name,
-            *(result.versions[name] for name in SHOWN),
-            *map(str, (result.passed, result.failed, result.skipped)),
-            result.tables,
-        ]
-        for result in results
-    ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *rows))
+    lines: list[list[object]] = [[*head], ["---"] * len(head)]
+    for each in results:
+        versions = (each.versions[name] for name in SHOWN)
+        lines.append([each.name, *versions, each.passed, each.failed, each.skipped, each.tables])
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def main() -> int:

@@ -76,17 +76,8 @@ def search_tree(sample: Sample) -> Found:
     return [vars(node) for node in judge(tree, sample, FEATURES) if node.is_leaf]
 
 
-def search_segments(rng: np.random.Generator, auc: float) -> Found:
-    return search_tree(draw_rows(rng, [auc]))
-
-
-def search_comparison(rng: np.random.Generator, auc: float) -> Found:
-    """Search the segments of a model with this AUC and of a baseline with a little less."""
-    return search_tree(draw_rows(rng, [auc, auc - 0.02]))
-
-
-def search_slices(rng: np.random.Generator, auc: float) -> Found:
-    return list(map(vars, find_slices(draw_rows(rng, [auc]), FEATURES, SliceSearch())))
+def search_slices(sample: Sample) -> Found:
+    return list(map(vars, find_slices(sample, FEATURES, SliceSearch())))
 
 
 def search_pairs(rng: np.random.Generator, auc: float) -> Found:
@@ -100,9 +91,9 @@ def search_pairs(rng: np.random.Generator, auc: float) -> Found:
 
 
 SEARCHES: dict[str, Callable[[np.random.Generator, float], Found]] = {
-    "segments": search_segments,
-    "comparison": search_comparison,
-    "slices": search_slices,
+    "segments": lambda rng, auc: search_tree(draw_rows(rng, [auc])),
+    "comparison": lambda rng, auc: search_tree(draw_rows(rng, [auc, auc - 0.02])),  # a baseline with a little less
+    "slices": lambda rng, auc: search_slices(draw_rows(rng, [auc])),
     "pairs": search_pairs,
 }
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -138,11 +139,9 @@ def leave_out(low: Floats, high: Floats, groups: tuple[Ints, Ints]) -> Replicate
 
 def estimate(setting: Setting, runs: int, rng: np.random.Generator) -> list[PairedMetric]:
     """Draw rows for each run, and return the metric of both models on them."""
-    cells = [draw(setting, rng) for _ in range(runs)]
-    if setting.method == "jackknife":
-        paired = [pair_by_jackknife(low, high, setting.clusters) for low, high in cells]
-    else:
-        paired = [pair_by_delong(low, high) for low, high in cells]
+    by_jackknife = partial(pair_by_jackknife, clusters=setting.clusters)
+    pair = by_jackknife if setting.method == "jackknife" else pair_by_delong
+    paired = [pair(*draw(setting, rng)) for _ in range(runs)]
     if setting.kind == "gap":
         return list(map(PairedMetric.as_gap, paired, list_intervals(paired, 0), list_intervals(paired, 1)))
     return paired
