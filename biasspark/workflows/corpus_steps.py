@@ -37,6 +37,7 @@ from biasspark.ranking.counts import Counts, check_size
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
+from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
@@ -175,6 +176,10 @@ class Measurement:
             tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)
         return tables
 
+    def show(self) -> str:
+        """Format the metrics for the console."""
+        return show_suite(self.tables[schemas.BIAS_METRICS], self.tables[schemas.MODEL_SUMMARY])
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about scores, identities, slices and rejects, to read before any metric."""
@@ -233,8 +238,11 @@ def measure(surveyed: SurveyedCorpus) -> Measurement:
 
 
 @contextmanager
-def measure_and_keep(surveyed: SurveyedCorpus) -> Iterator[tuple[Measurement, DataFrame]]:
-    """Measure, and keep RANKED with its sketches, which windows merge, until the ``with`` block ends."""
+def measured(surveyed: SurveyedCorpus, *, keeps_scores: bool) -> Iterator[tuple[Measurement, DataFrame | None]]:
+    """Yield the measurement of `measure`; with `keeps_scores` also RANKED with its sketches, which windows merge."""
+    if not keeps_scores:
+        yield measure(surveyed), None
+        return
     _refuse_size(surveyed)
     encoding, boundaries = replace(surveyed.encoding, keeps_state=True), surveyed.boundaries
     parts = sort_examples(surveyed.examples, encoding, boundaries)

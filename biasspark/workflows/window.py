@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -27,7 +26,6 @@ from biasspark.corpus.survey import Survey, choose_cutpoints, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
-from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
@@ -175,14 +173,13 @@ def run_window(window: Window, context: RunContext) -> Outcome:
             f"are then counted {len(runs)} times."
         )
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
-    shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     tables: dict[Table, Rows] = {}
     for table, window_table in schemas.WINDOW_TABLES.items():
         if (rows := measurement.tables.get(table)) is not None:
             for column, value in ((schemas.WINDOW_START, first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[window_table] = rows.select(window_table.value_columns)
-    outcome = context.publish(tables, counts, warnings, shown)
+    outcome = context.publish(tables, counts, warnings, measurement.show)
     days = {"from": first, "to": last, "runs": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 
