@@ -38,7 +38,6 @@ _COLUMNS = {
 }
 """The column of each keyword that names its values."""
 _MAX_LISTED = 6
-_BINS = ("model", "slice", "identity", "cell", "bin", "crossed", "bin_low", "bin_high", "n_rows")
 _METRICS = (*SUITE_COLUMNS, *(f"{name}_reason" for name in SUITE))
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
@@ -82,7 +81,7 @@ def histograms(
     ... )  # doctest: +SKIP
     >>> biasspark.plot.histograms(measured, identities="gay", slices=["short", "all"])  # doctest: +SKIP
     """
-    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.histograms()", most).without_pairs(identities)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, "plot.histograms()", most).without_pairs(identities)
     rows, shown, n_all = _choose_scores(known, known.suite_of(scores), (slices, identities, models), most)
     scales, cells_of = read_histograms(rows)
     is_merged = max((scale.n_bins for scale in scales.values()), default=0) > MOST_BARS
@@ -126,7 +125,7 @@ def rate_curves(
     --------
     >>> biasspark.plot.rate_curves(measured, identities=["gay", "black"])  # doctest: +SKIP
     """
-    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, _BINS, "plot.rate_curves()", most).without_pairs(identities)
+    known = _Rows.read(scores, schemas.SCORE_HISTOGRAMS, "plot.rate_curves()", most).without_pairs(identities)
     suite_rows = known.suite_of(scores, metrics)
     rows, shown, n_all = _choose_scores(known, suite_rows, (slices, identities, models), most)
     _, cells_of = read_histograms(rows)
@@ -163,7 +162,7 @@ def intervals(
     --------
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
-    rows = _Rows.read(metrics, schemas.BIAS_METRICS, _METRICS, "plot.intervals()", most).without_pairs(identities)
+    rows = _Rows.read(metrics, schemas.BIAS_METRICS, "plot.intervals()", most, _METRICS).without_pairs(identities)
     known, shown_models, shown_slices = rows.names(identities=identities, models=models, slices=slices)
     kept = rows.keep(slice=shown_slices, identity=known, model=shown_models)
     parts = {}
@@ -229,7 +228,7 @@ def pinned_auc(
     >>> biasspark.plot.pinned_auc(measured)  # doctest: +SKIP
     """
     needed = ("model", "slice", "identity", "crossed", "pinned_auc", "known_auc", *PINNED_WEIGHTS.values())
-    rows = _Rows.read(pinned, schemas.PINNED_AUC, needed, "plot.pinned_auc()", most).without_pairs(identities)
+    rows = _Rows.read(pinned, schemas.PINNED_AUC, "plot.pinned_auc()", most, needed).without_pairs(identities)
     slice, rows, (chosen, order) = rows.one_slice(slice, models=models, identities=identities)
     suite = rows.suite_of(pinned, metrics, "background_auc", "background_auc_low", "background_auc_high")
     suite_rows = [row for row in suite if row["slice"] == slice]
@@ -281,8 +280,7 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     --------
     >>> biasspark.plot.crosses(biasspark.auc_crosses(df, groupings={"by": "lang"}, **keywords))  # doctest: +SKIP
     """
-    table = schemas.AUC_CROSSES
-    known = _Rows.read(crosses, table, table.value_columns, "plot.crosses()")
+    known = _Rows.read(crosses, schemas.AUC_CROSSES, "plot.crosses()")
     slice, rows, chosen = known.one_slice(slice, groupings=groupings, models=models)
     by_map = group_rows(rows.keep(), "grouping", "model")
     lines, n_hidden = [], 0
@@ -337,7 +335,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
         pairs = "negative_rule" in list_columns(segments)
     if pairs:
         table, list_trees = schemas.PAIR_SEGMENTS, list_pair_trees
-    known = _Rows.read(segments, table, table.value_columns, "plot.tree()")
+    known = _Rows.read(segments, table, "plot.tree()")
     slice, rows, (chosen,) = known.one_slice(slice, models=models)
     nodes = rows.keep(model=chosen)
     for group in group_rows(nodes, *(name for name in table.key_columns if name != "node_id")).values():
@@ -379,8 +377,7 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     --------
     >>> biasspark.plot.label_balance(biasspark.label_balance(df, label="toxic", identities=["gay"]))  # doctest: +SKIP
     """
-    table = schemas.LABEL_BALANCE
-    rows = _Rows.read(balance, table, table.value_columns, "plot.label_balance()", most)
+    rows = _Rows.read(balance, schemas.LABEL_BALANCE, "plot.label_balance()", most)
     given: object = level
     if not (isinstance(given, Real) and 0 < float(given) < 1):
         raise rows.error(f"level = {show_value(level)}. It must be a number above 0 and below 1.")
@@ -414,8 +411,9 @@ class _Rows(NamedTuple):
 
     @classmethod
     @Keywords({}).name_faults()
-    def read(cls, given: Frame, table: Table, needed: Sequence[str], caller: str, most: int = 1) -> _Rows:
-        """Read and check the needed columns of a table, given as a frame or by a measured corpus, and check `most`."""
+    def read(cls, given: Frame, table: Table, caller: str, most: int = 1, needed: Sequence[str] = ()) -> _Rows:
+        """Read and check the needed columns, by default all, of a frame or of a measured corpus, and check `most`."""
+        needed = needed or table.value_columns
         if wrong := check_whole("most", most, 1):
             raise InputError(*wrong)
         frame = read_once(_frame_of(given, table, caller), caller)
@@ -428,8 +426,7 @@ class _Rows(NamedTuple):
         rows = cls(collect_columns(frame, schema, caller), caller)
         if not len(rows.table):
             raise rows.error("the table has no row. Give one that has.")
-        key = [column for column in table.key_columns if column in needed]
-        check_unique(rows.table, key, caller)
+        check_unique(rows.table, table.key_columns, caller)
         return rows
 
     def error(self, message: str) -> InputError:
@@ -488,7 +485,7 @@ class _Rows(NamedTuple):
         """Return the given metrics, or those of a measured corpus, with some more columns; none without either."""
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
         source, needed = given if metrics is None and has_metrics else metrics, (*_METRICS, *more)
-        return () if source is None else _Rows.read(source, schemas.BIAS_METRICS, needed, self.caller).keep()
+        return () if source is None else _Rows.read(source, schemas.BIAS_METRICS, self.caller, needed=needed).keep()
 
 
 def _frame_of(given: Frame, table: Table, caller: str) -> Frame:

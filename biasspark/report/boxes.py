@@ -50,11 +50,11 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], notes: Sequence[str], what: 
     highest = max(_room_above(grid, across)[1] for grid in grids)
     names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
     left = 26 + max(map(panels.text_width, names))
-    row_heights = [up * max(len(grid.rows) for grid in line) for line in lines]
+    sizes = [(up * max(len(grid.rows) for grid in line), len(line)) for line in lines]
     n_columns = max(len(grid.columns) for grid in grids)
     right = 12 + max(0, max(panels.text_width(grid.title) for grid in grids) - across * n_columns)
     room = panels.Room(left, right, top=30 + highest, bottom=10, across=max(left, right), down=44 + highest)
-    figure, lines_of_axes = panels.make_grid(row_heights, max(map(len, lines)), across * n_columns, room, notes)
+    figure, lines_of_axes = panels.make_grid(sizes, across * n_columns, room, notes)
     for axes, grid in zip(chain(*lines_of_axes), grids, strict=True):
         axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))
         is_level, above = _room_above(grid, across)
@@ -113,7 +113,7 @@ def draw_trees(trees: Sequence[Tree], notes: Sequence[str]) -> Figure:
     room = panels.Room(left=8, right=8, top=40, bottom=8, down=48)
     titles = [f"{cut_to_width(tree.title, _TITLE)} ({tree.best})" for tree in trees]
     width = max(depth * (_WIDTH + _GAP) - _GAP, *map(panels.text_width, titles))
-    figure, grid = panels.make_grid(row_heights, 1, width, room, notes)
+    figure, grid = panels.make_grid([(height, 1) for height in row_heights], width, room, notes)
     for [axes], tree, title, height in zip(grid, trees, titles, row_heights, strict=True):
         axes.set_axis_off()
         axes.set(xlim=(0, width), ylim=(height, 0))

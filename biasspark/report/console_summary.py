@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -114,20 +114,15 @@ def show_changes(comparisons: pa.Table) -> str:
 
 def show_skew(skewed: pa.Table) -> str:
     """Return where pinned AUC changes most before and after rows are dropped, then where else it changes most."""
-
-    def order(row: Row) -> tuple[Any, ...]:
-        change = next(_skew_changes(row))["change"]
-        return nulls_last(None if change is None else -abs(change), row["model"], row["slice"], row["identity"])
-
-    rows = sorted(skewed.to_pylist(), key=order)
-    loses = [row for row in rows if row["identity"] == row["skewed_identity"]]
-    stays = [row for row in rows if row["identity"] != row["skewed_identity"]]
-    text = format_table([change for row in loses[:MAX_SKEWED] for change in _skew_changes(row)], _CHANGED_BY_SKEW)
+    listed = [list(_skew_changes(row)) for row in skewed.to_pylist()]
+    listed.sort(key=lambda changes: nulls_last(*(changes[0][name] for name in ("rank", "model", "slice", "identity"))))
+    loses = [changes for changes in listed if changes[0]["identity"] == changes[0]["skewed_identity"]]
+    stays = [changes[0] for changes in listed if changes[0]["identity"] != changes[0]["skewed_identity"]]
+    text = format_table([change for changes in loses[:MAX_SKEWED] for change in changes], _CHANGED_BY_SKEW)
     if not stays:
         return text
-    changes = [next(_skew_changes(row)) for row in stays[:MAX_SKEWED]]
     columns = ("model", "slice", "identity", "metric", "before", "after", "change")
-    return f"{text}\n\nother identities, largest change first:\n{format_table(changes, columns)}"
+    return f"{text}\n\nother identities, largest change first:\n{format_table(stays[:MAX_SKEWED], columns)}"
 
 
 def _show_verdicts(rows: Sequence[Row]) -> str:
@@ -151,7 +146,8 @@ def _skew_changes(row: Row) -> Iterator[dict[str, Any]]:
     ):
         before, after = row[name], row[skewed]
         change = None if before is None or after is None else after - before
-        yield {**row, "metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
+        shown = {"metric": metric, "before": before, "after": after, "sd": sd and row[sd], "change": change}
+        yield {**row, **shown, "rank": None if change is None else -abs(change)}
 
 
 def nulls_last(*values: Any) -> tuple[Any, ...]:
@@ -173,95 +169,68 @@ _HEADINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Excerpt:
-    """The rows and columns of a table to show: sorted ``by`` a column or a function with None last, at most ``n``.
-
-    With ``is_of_ends``, the first and the last rows of each model are shown. Below each row are its ``rules``, in full.
-    """
-
-    title: str
-    table: Table
-    columns: tuple[str, ...]
-    by: str | Callable[[Row], Any] = "mean_honest"
-    where: Callable[[Row], Any] = bool
-    n: int = 5
-    is_of_ends: bool = False
-    rules: tuple[str, ...] = ()
-
-    def show(self, tables: Mapping[Table, Sequence[Row]]) -> str:
-        """Return the title and the rows, ties in the order of the key; empty without rows."""
-        by = itemgetter(self.by) if isinstance(self.by, str) else self.by
-        rows = [row for row in tables.get(self.table, ()) if self.where(row)]
-        rows.sort(key=lambda row: nulls_last(by(row), *(row[name] for name in self.table.key_columns)))
-        if self.is_of_ends:
-            groups = sorted(group_rows(rows, "model", "slice").items())
-            rows = [row for _, model_rows in groups for row in pick_ends(model_rows)]
-        else:
-            rows = rows[: self.n]
-        return f"{self.title}:\n{format_with_rules(rows, self.columns, self.rules)}" if rows else ""
-
-
-_TREES = (
-    Excerpt(
-        "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
-        schemas.ATTRIBUTION_SEGMENTS,
-        ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and not row["baseline_model"],
-        n=10,
-        rules=("rule",),
-    ),
-    Excerpt(
-        "leaves of model minus baseline, largest difference first; found: differs from the rest",
-        schemas.ATTRIBUTION_SEGMENTS,
-        ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
-        by=lambda row: None if row["mean_honest"] is None else -abs(row["mean_honest"]),
-        where=lambda row: row["is_leaf"] and row["target"] == "auc" and row["baseline_model"],
-        n=10,
-        rules=("rule",),
-    ),
-)
-_EXCERPTS = (
-    Excerpt(
-        "slices by size times loss, worst of each model first",
-        schemas.ATTRIBUTION_SLICES,
-        ("model", "slice", "rank", "n_honest", *_ESTIMATE),
-        by="rank",
-        rules=("rule",),
-    ),
-    Excerpt(
-        "leaves of pairs by AUC, the lowest and the highest of each model",
-        schemas.PAIR_SEGMENTS,
-        ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
-        where=itemgetter("is_leaf"),
-        is_of_ends=True,
-        rules=("negative_rule", "positive_rule"),
-    ),
-    Excerpt(
-        "AUC of these negatives against these positives, lowest first",
-        schemas.NAMED_PAIRS,
-        ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
-        by="auc",
-        n=20,
-        rules=("negative_predicate", "positive_predicate"),
-    ),
-    Excerpt(
-        "pairs of groups by share of all wrongly ordered pairs, largest first",
-        schemas.AUC_CROSSES,
-        ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
-        by=lambda row: -row["headroom_share"],
-        where=itemgetter("headroom_share"),
-    ),
-)
-
-
 def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     """Return tables of what loses most, of segments and correlations. ``rare`` is a note below the leaves of trees."""
-    rows: dict[Table, list[Row]] = {table: values.to_pylist() for table, values in tables.items()}
-    trees, excerpts = ([excerpt.show(rows) for excerpt in table_excerpts] for table_excerpts in (_TREES, _EXCERPTS))
+    rows = defaultdict[Table, list[Row]](list, {table: values.to_pylist() for table, values in tables.items()})
+
+    def sort(table: Table, by: Callable[[Row], Any], where: Callable[[Row], Any] = bool) -> list[Row]:
+        """Return rows of a table by a value, None last, and ties in the order of the key."""
+        chosen = (row for row in rows[table] if where(row))
+        return sorted(chosen, key=lambda row: nulls_last(by(row), *(row[name] for name in table.key_columns)))
+
+    def is_leaf(row: Row) -> bool:
+        return (row["is_leaf"], row["target"]) == (True, "auc")
+
+    mean = itemgetter("mean_honest")
+    leaves = sort(schemas.ATTRIBUTION_SEGMENTS, mean, lambda row: is_leaf(row) and not row["baseline_model"])
+    differences = sort(
+        schemas.ATTRIBUTION_SEGMENTS,
+        lambda row: None if mean(row) is None else -abs(mean(row)),
+        lambda row: is_leaf(row) and row["baseline_model"],
+    )
+    pairs = group_rows(sort(schemas.PAIR_SEGMENTS, mean, itemgetter("is_leaf")), "model", "slice")
+    trees = [
+        _show_excerpt(
+            "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
+            leaves[:10],
+            ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
+            ("rule",),
+        ),
+        _show_excerpt(
+            "leaves of model minus baseline, largest difference first; found: differs from the rest",
+            differences[:10],
+            ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
+            ("rule",),
+        ),
+    ]
+    excerpts = [
+        _show_excerpt(
+            "slices by size times loss, worst of each model first",
+            sort(schemas.ATTRIBUTION_SLICES, itemgetter("rank"))[:5],
+            ("model", "slice", "rank", "n_honest", *_ESTIMATE),
+            ("rule",),
+        ),
+        _show_excerpt(
+            "leaves of pairs by AUC, the lowest and the highest of each model",
+            [row for key in sorted(pairs) for row in pick_ends(pairs[key])],
+            ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
+            ("negative_rule", "positive_rule"),
+        ),
+        _show_excerpt(
+            "AUC of these negatives against these positives, lowest first",
+            sort(schemas.NAMED_PAIRS, itemgetter("auc"))[:20],
+            ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
+            ("negative_predicate", "positive_predicate"),
+        ),
+        _show_excerpt(
+            "pairs of groups by share of all wrongly ordered pairs, largest first",
+            sort(schemas.AUC_CROSSES, lambda row: -row["headroom_share"], itemgetter("headroom_share"))[:5],
+            ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
+        ),
+    ]
     note = _wrap(rare) if any(trees) else ""
     segments, correlations = (
-        [row for row in rows.get(table, ()) if row["slice"] == ALL_ROWS]
+        [row for row in rows[table] if row["slice"] == ALL_ROWS]
         for table in (schemas.LOSS_BY_SEGMENT, schemas.ATTRIBUTION_CORRELATIONS)
     )
     below = _put_models_side_by_side(
@@ -273,15 +242,17 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     return "\n\n".join(filter(None, [*trees, note, *excerpts, _show_segments(segments), below]))
 
 
-def format_with_rules(rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str]) -> str:
-    """Lay out rows as a table with the rules of each row below it, wrapped but never cut."""
+def _show_excerpt(title: str, rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str] = ()) -> str:
+    """Return a table with the rules of each row below it, wrapped but never cut; empty without rows."""
+    if not rows:
+        return ""
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
     is_contradicted = ["found" in columns and bool(row["false_discovery"]) for row in rows]
     shown = [{**row, "found": "False*"} if marked else row for row, marked in zip(shown, is_contradicted, strict=True)]
     heading, *lines = format_table(shown, [_HEADINGS.get(name, name) for name in columns]).split("\n")
-    texts = [heading]
+    texts = [f"{title}:", heading]
     for line, row in zip(lines, rows, strict=True):
         texts.append(line)
         for name in rules:

@@ -30,14 +30,14 @@ def draw_intervals(
     ``parts`` maps each heading to the names of its lines, from the top, and to their rows of ``bias_metrics``. A figure
     that stands alone, without a page that names the models, has a legend and ``notes`` below.
     """
-    row_heights = [max(18, 8 * len(models)) * max(1, len(names)) for names, _ in parts.values()]
+    sizes = [(max(18, 8 * len(models)) * max(1, len(names)), len(SUITE)) for names, _ in parts.values()]
     labels = [panels.short_name(name) for names, _ in parts.values() for name in names]
     left = 14 + max(map(panels.text_width, labels), default=0)
     is_titled, key = any(parts), 0 if notes is None else panels.key_height(models)
     gap, right = 19.0, 6.0
     width = (panels.WIDTH - left - right - (len(SUITE) - 1) * gap) / len(SUITE)
     room = panels.Room(left=left, right=right, top=key + (64 if is_titled else 46), bottom=26, across=gap, down=88)
-    figure, grid = panels.make_grid(row_heights, len(SUITE), width, room, notes or (), sharey="row")
+    figure, grid = panels.make_grid(sizes, width, room, notes or (), sharey="row")
     drawn = [row for _, rows in parts.values() for row in rows]
     for line, (heading, (names, rows)) in zip(grid, parts.items(), strict=True):
         lines = {name: number for number, name in enumerate(names)}
@@ -121,7 +121,7 @@ def draw_pinned(
     left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
     top = 10 + (0 if notes is None else panels.key_height(models))
     room = panels.Room(left, right=6, top=top, bottom=22 + math.sin(slope) * max(widths))
-    figure, [[axes]] = panels.make_grid([180], 1, panels.WIDTH - left - 6, room, notes or ())
+    figure, [[axes]] = panels.make_grid([(180, 1)], panels.WIDTH - left - 6, room, notes or ())
     for number, model in enumerate(models):
         model_rows = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = panels.model_style(number)

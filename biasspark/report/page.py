@@ -89,7 +89,7 @@ SECTIONS = (
     Section(
         "attribution", "Where the AUC is lost", OF_ATTRIBUTION, "where the AUC is lost", "attribution", "Attribution"
     ),
-    Section("balance", "Label balance", ("label_balance",), "label balance", "label_balance"),
+    Section("balance", "Label balance", ("label_balance", "training_balance"), "label balance", "label_balance"),
     Section("pinned", "Pinned AUC", ("pinned_auc", "pinned_skew"), "pinned AUC", "pinned_auc"),
     Section("source", "How it was measured", title="How measured"),
     Section("definitions", "Definitions"),
@@ -128,7 +128,6 @@ def write_page(report: ReportData) -> str:
         "report.html.j2",
         report,
         sections=sections,
-        anchors={section.anchor for section in sections},
         unmeasured=unmeasured,
         commands={command.job: f"biasspark {name}" for name, command in JOBS.items()},
         level=f"{100 * report.level:g}%",

@@ -94,9 +94,13 @@ def notebook_style() -> AbstractContextManager[None]:
 
 
 def make_grid(
-    row_heights: Sequence[float], n_columns: int, width: float, room: Room, notes: Sequence[str], **options: Any
+    sizes: Sequence[tuple[float, int]], width: float, room: Room, notes: Sequence[str], **options: Any
 ) -> tuple[Picture, list[list[Axes]]]:
-    """Return a figure with a grid of panels, sizes in pixels, and notes below. Options are those of `subplots`."""
+    """Return a figure with lines of panels, given the height and the number of panels of each, and notes below.
+
+    Heights and widths are in pixels. Options are those of `subplots`.
+    """
+    row_heights, n_columns = [height for height, _ in sizes], max(n for _, n in sizes)
     across = room.left + n_columns * width + (n_columns - 1) * room.across + room.right
     lines = [line for note in notes for line in textwrap.wrap(note, int(across / _NOTE_LETTER))]
     bottom = room.bottom + (len(lines) * _NOTE_LINE + 10 if lines else 0)
@@ -110,7 +114,9 @@ def make_grid(
     grid = figure.subplots(len(row_heights), n_columns, squeeze=False, **options)
     for number, line in enumerate(reversed(lines)):
         figure.text(8 / across, (8 + number * _NOTE_LINE) / up, line, fontsize=10, color=SOFT)
-    return figure, grid.tolist()
+    for axes in (axes for line, (_, n) in zip(grid, sizes, strict=True) for axes in line[n:]):
+        axes.set_axis_off()
+    return figure, [list(line[:n]) for line, (_, n) in zip(grid, sizes, strict=True)]
 
 
 def write_above(axes: Axes, text: str, pixels: float, *, top: bool = True, **style: Any) -> None:

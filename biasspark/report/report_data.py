@@ -33,7 +33,7 @@ MAX_ALERTS = 200
 WORST = {**{name: f"{name}_min" for name in SUMMARIZED_AUCS}, **{name: f"{name}_max_abs" for name in SUMMARIZED_GAPS}}
 """The column of ``model_summary`` with the worst value of each metric; with ``_identity``, the name of its identity."""
 
-OF_ATTRIBUTION = tuple(name for name, table in TABLES.items() if table.job == LOSS_BY_SEGMENT.job)
+OF_ATTRIBUTION = tuple(table.name for table in tables_of(LOSS_BY_SEGMENT.job))
 """The tables of attribution."""
 
 ALERTS = ("bias_alerts", "comparison_alerts")
@@ -261,7 +261,6 @@ AUC_SUMS = {
 RATE_SUMS = {"false_positive_equality_difference": ("fpr_gap",), "false_negative_equality_difference": ("fnr_gap",)}
 """Sums and means over identities, and the columns that enter each."""
 
-_WHOLE = {table.name for table in tables_of(LOSS_BY_SEGMENT.job)}
 SUITE_COLUMNS = (
     *("model", "slice", "identity", "crossed", "n_subgroup_negative", "n_subgroup_positive"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
@@ -295,7 +294,7 @@ def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> d
             tables[name] = (keep(all_rows, identity=skewed) if shown else all_rows).to_pylist()
         elif name in ALERTS:
             tables[name] = sorted(table.to_pylist(), key=alert_order)[:MAX_ALERTS]
-        elif name in _WHOLE:
+        elif name in OF_ATTRIBUTION:
             tables[name] = all_rows.to_pylist()
         elif name == "model_comparisons":
             tables[name] = _shown_comparisons(all_rows, shown)

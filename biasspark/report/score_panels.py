@@ -161,14 +161,12 @@ def draw_histograms(
     """Draw the background above the identity, negatives and positives of each, every area scaled to its own peak."""
     width, heading = 236.0, _heading_room(models)
     room = panels.Room(left=82, right=14, top=36 + heading, bottom=40, across=24, down=56 + heading)
-    figure, grid = panels.make_grid([130] * len(lines), max(map(len, lines)), width, room, notes)
+    figure, grid = panels.make_grid([(130, len(keys)) for keys in lines], width, room, notes)
     for line, keys in zip(grid, lines, strict=True):
-        for axes, key in zip(line, keys, strict=False):
+        for axes, key in zip(line, keys, strict=True):
             _draw_histogram(axes, cells_of.get(key, {}), scales.get(key.model, _NO_SCALE))
         _write_headings(line, keys, models, width)
         line[0].set_yticks([0.5, 1.6], ["identity", "background"])
-        for axes in line[len(keys) :]:
-            axes.set_axis_off()
     patches = [Patch(color=color, alpha=0.45, label=f"{label}s") for label, color in panels.LABEL_COLORS.items()]
     figure.legend(handles=patches, loc="upper left", ncols=2, frameon=False, fontsize=10, borderaxespad=0.2)
     return figure
@@ -207,14 +205,13 @@ def draw_curves(
     """
     width, heading = 113.0, _heading_room(models)
     room = panels.Room(left=50, right=8, top=14 + heading, bottom=26, across=22, down=36)
-    row_heights = [137.0, 137.0, heading - 20.0] * len(lines)  # the third is for the headings of the next two
-    figure, grid = panels.make_grid(row_heights[:-1], max(map(len, lines)), width, room, notes)
-    for axes in (axes for spacer in grid[2::3] for axes in spacer):
-        axes.set_axis_off()
+    # The third line is for the headings of the next two.
+    sizes = [size for keys in lines for size in ((137.0, len(keys)), (137.0, len(keys)), (heading - 20.0, 0))]
+    figure, grid = panels.make_grid(sizes[:-1], width, room, notes)
     for number, keys in enumerate(lines):
         pair = grid[3 * number : 3 * number + 2]
         for line, (metric, rate, label) in zip(pair, _CURVES, strict=True):
-            for axes, key in zip(line, keys, strict=False):
+            for axes, key in zip(line, keys, strict=True):
                 curve = trace_rates(cells_of.get(key, {}), label)
                 row = suite.get(key)
                 gap = metric_cell(row, metric) if row else _area_cell(curve)
@@ -222,8 +219,6 @@ def draw_curves(
             line[0].set_ylabel(f"{rate} of the identity", labelpad=2)
             line[0].set_xlabel("of background", labelpad=-8)
         _write_headings(pair[0], keys, models, width)
-        for axes in (axes for line in pair for axes in line[len(keys) :]):
-            axes.set_axis_off()
     return figure
 
 

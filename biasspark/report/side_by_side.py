@@ -232,7 +232,7 @@ def format_text(comparison: SideBySide, digits: int = 3) -> str:
     lines = [f"A: {first}   B: {second}", show_visibly(comparison.source), ""]
     for part, block in zip(comparison.slices, blocks, strict=True):
         lines.append(f"slice {show_visibly(part.name)}: {comparison.describe_size(part)}")
-        named = (("bias",),) if any(map(_biases, part.rows)) else ()
+        named = (("bias",),) if any(_biases(row) != ["-", "-"] for row in part.rows) else ()
         for number, names in enumerate((*groups, *named) if part.rows else ()):
             lines += [*([""] if number else []), *_join([block[_LEAD], *(block[name] for name in names)])]
         lines.append("")
@@ -261,7 +261,7 @@ def _make_blocks(rows: Sequence[Row], digits: int, notes: dict[str, str]) -> dic
     counts = [n if n == other else f"{n} {_mark(notes, UNPAIRED)}" for n, other in map(_counts, rows)]
     lead = (["  identity", *names], ["rows", *counts], ["pos%", *map(_positive_rate, rows)])
     metrics = {name: _metric_block(rows, name, digits, notes) for name in SUITE}
-    biases = list(zip(("A", "B"), *(_biases(row) or ("-", "-") for row in rows), strict=True))
+    biases = list(zip(("A", "B"), *map(_biases, rows), strict=True))
     return {_LEAD: _block("", lead, "  ", n_left=1), **metrics, "bias": _block("bias", biases, "  ", n_left=2)}
 
 
@@ -280,9 +280,8 @@ def _metric_block(rows: Sequence[Row], name: str, digits: int, notes: dict[str, 
 
 
 def _biases(row: Row) -> list[str]:
-    """Return the bias of A and of B in words; empty if neither has one."""
-    biases = [describe_bias(row, f"_{side}") for side in _SIDES]
-    return [bias or "-" for bias in biases] if any(biases) else []
+    """Return the bias of A and of B in words, a dash for none."""
+    return [describe_bias(row, f"_{side}") or "-" for side in _SIDES]
 
 
 def _is_weak(row: Row, name: str, side: str) -> bool:
@@ -347,7 +346,7 @@ def _markdown_cells(row: Row, digits: int) -> list[str]:
         escape_markdown(row["identity"]),
         first if first == second else f"{first} and {second} ({UNPAIRED})",
         rate if rate == "-" else f"{rate}%",
-        *(_biases(row) or ("-", "-")),
+        *_biases(row),
     ]
     for name in SUITE:
         *values, (difference, _) = _metric_texts(row, name, digits)

@@ -219,7 +219,7 @@ def test_what_was_measured_but_has_nothing_to_show_is_not_called_unmeasured() ->
 
 def test_tables_whose_files_are_gone_are_lost_and_not_unpublished() -> None:
     """Each optional table has a section that would otherwise be left out, as not measured."""
-    names = {*OPTIONAL, "threshold_summary", *OF_ATTRIBUTION}
+    names = {*OPTIONAL, "threshold_summary", "training_balance", "pinned_skew", *OF_ATTRIBUTION}
     report = make_report(n_runs=3, without=[*names])
     derived = {"template_means": "template_scores"}
     lost = {table: f"/lake/{table}: its files are gone." for name in names for table in [derived.get(name, name)]}
