@@ -106,8 +106,7 @@ def _compare(report: ReportData, model: str, baseline: str, counts: Mapping[str,
     ]
     by_identity: dict[str, dict[str, Difference]] = {}
     for difference in differences:
-        if not difference.row["crossed"]:
-            by_identity.setdefault(difference.row["identity"], {})[difference.row["metric"]] = difference
+        by_identity.setdefault(difference.row["identity"], {})[difference.row["metric"]] = difference
 
     def largest_first(difference: Difference) -> tuple[bool, float, float, str, str]:
         row, low, high = difference.row, difference.row["difference_low"], difference.row["difference_high"]

@@ -17,7 +17,7 @@ from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
 from biasspark.report.definitions import SUITE, describe_reason
-from biasspark.report.report_data import ReportData, find_lowest, group_rows, lowest_first
+from biasspark.report.report_data import ReportData, find_lowest, lowest_first
 from biasspark.text import show_visibly
 
 MAX_WORST = 8
@@ -66,14 +66,9 @@ def list_worst_by_model(report: ReportData) -> dict[str, list[Row]]:
     return {model: list_worst(report, model) for model in report.models()}
 
 
-def list_worst_pairs(report: ReportData) -> dict[str, list[Row]]:
-    """Return the rows of the worst crossed pairs of each model on all rows."""
-    return {model: rows for (model,), rows in group_rows(report.rows("crossed_pairs"), "model").items()}
-
-
-def axis_start(worst: Mapping[str, Sequence[Row]]) -> float:
+def axis_start(*worst: Sequence[Row]) -> float:
     """Return the lower end of the axis of the intervals of the lowest AUCs: 0.5, or the next tenth below them."""
-    lowest_aucs = [(row, find_lowest(row).metric) for row in chain(*worst.values())]
+    lowest_aucs = [(row, find_lowest(row).metric) for row in chain(*worst)]
     ends = (row[name] if row[f"{name}_low"] is None else row[f"{name}_low"] for row, name in lowest_aucs)
     lowest = min(ends, default=0.5)
     return 0.5 if lowest >= 0.5 else int(10 * lowest) / 10

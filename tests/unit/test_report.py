@@ -196,7 +196,8 @@ OPTIONAL = {
 
 
 def test_a_run_without_optional_tables_says_in_one_line_what_is_not_measured() -> None:
-    report = make_report(n_runs=1, without=(*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary"))
+    unmeasured = (*OPTIONAL, *OF_ATTRIBUTION, "pinned_skew", "threshold_summary", "training_balance")
+    report = make_report(n_runs=1, without=unmeasured)
     page = page_without_charts(report)
     shown = {"models", "worst", "identities", "intervals", "source", "definitions"}
     assert {*re.findall(r'<section id="(.*?)"', page)} == shown - {"intervals"}
@@ -211,7 +212,7 @@ def test_a_run_without_optional_tables_says_in_one_line_what_is_not_measured() -
 
 def test_what_was_measured_but_has_nothing_to_show_is_not_called_unmeasured() -> None:
     """As templates that are NULL on every usable row."""
-    report = make_report(n_runs=1, without=("template_means", "label_balance"))
+    report = make_report(n_runs=1, without=("template_means", "label_balance", "training_balance"))
     page = page_without_charts(replace(report, run=report.run | {"config": '{"templates": {"column": "template"}}'}))
     (line,) = re.findall(r"<dt>Not measured</dt><dd>(.*?)</dd>", page)
     assert re.findall(r"<code>\[(.*?)\]", line) == ["label_balance"]

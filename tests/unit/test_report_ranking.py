@@ -12,7 +12,6 @@ from biasspark.report.metric_tables import (
     list_metrics,
     list_rates,
     list_worst,
-    list_worst_pairs,
     summarize_models,
     tabulate_balance,
 )
@@ -81,15 +80,14 @@ def test_an_auc_that_is_surely_low_comes_first_however_wide_its_interval(report:
     first, *_ = report.rows("bias_metrics", slice="all", model=MODELS[0])
     enough = first | {"n_subgroup_negative": 28, "n_subgroup_positive": 2}
     listed = [enough | row | {"identity": name} for name, row in rows.items()]
-    data = with_rows(report, bias_metrics=listed, crossed_pairs=listed)
-    for worst in (list_worst(data, MODELS[0]), list_worst_pairs(data)[MODELS[0]]):
-        lowest = [(row, find_lowest(row).metric) for row in worst]
-        assert [(row["identity"], name, is_weak(row, name)) for row, name in lowest] == [
-            ("low", "bpsn_auc", True),
-            ("sure", "bpsn_auc", False),
-            ("unsure", "bpsn_auc", True),
-            ("few", "bpsn_auc", True),
-        ]
+    data = with_rows(report, bias_metrics=listed[::-1], crossed_pairs=listed)
+    lowest = [(row, find_lowest(row).metric) for row in list_worst(data, MODELS[0])]
+    assert [(row["identity"], name, is_weak(row, name)) for row, name in lowest] == [
+        ("low", "bpsn_auc", True),
+        ("sure", "bpsn_auc", False),
+        ("unsure", "bpsn_auc", True),
+        ("few", "bpsn_auc", True),
+    ]
     assert data.identities() == ["low", "sure", "unsure", "few"]
     page = page_without_charts(data)
     assert "<strong><bdi>low</bdi></strong>" in page
