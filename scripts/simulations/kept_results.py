@@ -45,8 +45,3 @@ def write_results(out: Path, head: Mapping[str, object], results: Sequence[objec
     text = "".join(f'"{name}": {json.dumps(value)},\n ' for name, value in head.items())
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(f'{{{text}"results": [\n  {lines}\n ]}}\n', encoding="utf-8")
-
-
-def read_results(name: str) -> dict[str, Any]:
-    saved: dict[str, Any] = json.loads((RESULTS / name).read_text(encoding="utf-8"))
-    return saved

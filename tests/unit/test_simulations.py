@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettin
 from biasspark.metrics.intervals import MIN_FOR_LOGIT
 from scripts.simulations import attribution_of_nothing as nothing
 from scripts.simulations.interval_coverage import CHOSEN
-from scripts.simulations.kept_results import RESULTS, read_results
+from scripts.simulations.kept_results import RESULTS
 from tests.harness.submitting import run_python
+
+
+def read_results(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow
