@@ -289,10 +289,9 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
-    worst = min(filter(None, codes), default=0)
     sections = {
         "not published": [f"{run['run_date']} (exit code {run['exit_code']})" for run in failed],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     table = "\n".join(f"{what}: {', '.join(dates)}" for what, dates in sections.items() if dates)
-    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=worst))
+    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=min(filter(None, codes), default=0)))

@@ -279,16 +279,14 @@ def rows_only(measures: AnyMeasures) -> AnyMeasures:
     return replace(measures, identities=Identities(), ranking=ranking, **no_parts)
 
 
-_IMPLIED_LABEL = "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text."
-
-
 def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
     """Yield warnings about labels and annotations, and about frequent reasons of rejected rows and scores."""
     yield from data_quality.label_warnings(counts.n_labeled, counts.n_positive)
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     row_rejects = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
-    hints = {"null_label": _IMPLIED_LABEL} if label.threshold is None and label.positive is None else {}
+    implied = "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text."
+    hints = {"null_label": implied} if label.threshold is None and label.positive is None else {}
     yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, row_rejects, hints)
     for model, score_rejects in counts.rejected_scores.items():
         if n_usable := counts.n_eligible[model]:  # otherwise there is a score warning

@@ -39,6 +39,7 @@ from biasspark.text import format_count
 # Visible runs are never changed. Rows of the ledger are never removed: they record superseded runs after their rows are
 # removed. Only run ids and times decide what is removed, so the next maintenance finishes one that was killed.
 
+JOB = "maintain"
 BYTES_A_FILE = 128 * 2**20
 
 StoredRuns = Mapping[str, Collection[tuple[date, str]]]
@@ -208,11 +209,6 @@ def choose_removals(
             elif since <= until:
                 removals.append(Removal(run_date, run_id, table, reason, since))
     return sorted(removals), sorted(undated)
-
-
-# ---- the job
-
-JOB = "maintain"
 
 
 def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
