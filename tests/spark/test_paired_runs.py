@@ -26,14 +26,11 @@ from biasspark.workflows.judge import judge
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, ask
-from tests.harness.spark_effort import MAX_SPARK_JOBS, Effort, watch
 from tests.oracle.suite import PAIRS
 
 N_ROWS = 2400
-ALERT = (
-    *("rule", "slice", "identity", "outcome", "baseline_run_id", "change", "change_low", "change_high"),
-    *("p_violation", "p_compliance", "paired", "message"),
-)
+KEY = ("rule", "slice", "identity")
+ALERT = (*KEY, "outcome", "baseline_run_id", "change", "change_low", "change_high", "paired", "message")
 ON_GAY = {"identity": "gay", "model": "m"}
 RULES = [
     {"name": "bpsn", "metric": "bpsn_auc", "max_drop": 0.01, **ON_GAY},
@@ -68,7 +65,6 @@ class Runs:
     config: Path
     first: Done
     rescored: Done
-    effort: Effort
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         return ask(self.config.parent / "warehouse", query)
@@ -76,7 +72,7 @@ class Runs:
     def alerts(self, done: Done) -> pd.DataFrame:
         run_id = done.summary["run_id"]
         rows = self.ask(f"SELECT {', '.join(ALERT)} FROM bias_alerts WHERE run_id = '{run_id}'")
-        return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(ALERT[:3])).sort_index()
+        return pd.DataFrame(rows, columns=list(ALERT)).set_index(list(KEY)).sort_index()
 
     def judge_unpaired(self, spark: SparkSession, done: Done) -> pd.DataFrame:
         """Judge a run again, without the ids of its rows."""
@@ -88,7 +84,7 @@ class Runs:
         verdict = judge(tables, (), RunContext(spark, config, store, next_run, Progress()))
         assert verdict.alerts is not None
         alerts: pd.DataFrame = verdict.alerts.select(list(ALERT)).to_pandas()
-        return alerts.set_index(list(ALERT[:3])).sort_index()
+        return alerts.set_index(list(KEY)).sort_index()
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +103,7 @@ def runs(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
         identities={"columns": ["gay", "male", "few"], "crossed": {"pairs": True, "min_rows": 50}},
         gate={"paired": True, "rule": RULES},
     )
-    first = run(config, 1, "base")
-    with watch(spark_session, N_ROWS) as effort:
-        rescored = run(config, 2, "rescored")
-    return Runs(config, first, rescored, effort)
+    return Runs(config, first=run(config, 1, "base"), rescored=run(config, 2, "rescored"))
 
 
 def run(config: Path, day: int, corpus: str, *changes: str) -> Done:
@@ -164,13 +157,3 @@ def test_the_same_ids_show_what_other_ids_could_not(spark: SparkSession, runs: R
     assert "paired by id" in shown["message"]
     assert f"fail: bpsn, m, all: {shown['message']}" in runs.rescored.out
     assert "paired by id" not in added["message"]
-
-
-# ---- what it costs
-
-
-@pytest.mark.slow
-@pytest.mark.classic("Spark Connect does not say what its jobs read")
-def test_a_pairing_costs_one_scan_more(runs: Runs) -> None:
-    assert runs.effort.n_scans == 4  # survey, ranking, groups of ids, rejects
-    assert runs.effort.n_jobs <= MAX_SPARK_JOBS
