@@ -423,7 +423,6 @@ def _attributed_only(config: Config) -> Measures:
 # ---- the command line
 
 EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
-
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
 COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

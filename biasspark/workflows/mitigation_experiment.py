@@ -23,7 +23,6 @@ from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZE
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Mitigation, load_config, write_toml
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
 from biasspark.corpus.eligibility import label_of, row_reason
-from biasspark.corpus.encode import list_length_bins
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.values import column
 from biasspark.errors import GATE_FAILED, InputError, explain_missing, redact
@@ -164,8 +163,7 @@ def find_comments(
     """Return the comments to add by model: from files, chosen from the pool, or generated. Lazy."""
     mitigation, comments = experiment.mitigation, experiment.comments
     if "pool" in comments:
-        assert experiment.config.label_balance is not None
-        lacking = training_data.list_lacking(counted.balance, len(list_length_bins(experiment.config.label_balance)))
+        lacking = training_data.list_lacking(counted.balance, counted.surveyed.encoding.n_length_bins or 0)
         return training_data.choose_comments(comments["pool"], harmless, lacking, mitigation)
     if comments:
         return {CONTROL: comments["random"], MITIGATED: comments["debiasing"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -160,12 +161,8 @@ def run_window(window: Window, context: RunContext) -> Outcome:
     n_rows = sum(run["n_rows"] for run in runs)
     progress.stage(f"merging {format_count(len(runs), 'run')}, {format_count(n_rows, 'row')}")
     measurement = merge_runs(window, context.config)
-    reasons = dict.fromkeys(reason for run in runs for reason in run["rejects"])
-    counts = RowCounts(
-        n_rows=n_rows,
-        n_rejected=sum(run["n_rejected"] for run in runs),
-        rejects={reason: sum(run["rejects"].get(reason, 0) for run in runs) for reason in reasons},
-    )
+    rejects = sum((Counter[str](run["rejects"]) for run in runs), Counter())
+    counts = RowCounts(n_rows=n_rows, n_rejected=sum(run["n_rejected"] for run in runs), rejects=rejects)
     warnings = [f"{day} is not in the window: {reason}." for day, reason in window.missing.items()]
     if context.config.corpus.run_date_column is None and len(runs) > 1:
         warnings.append(
@@ -187,7 +184,6 @@ def run_window(window: Window, context: RunContext) -> Outcome:
 def _survey_states(window: Window, measures: Measures) -> Survey:
     by_model = {model: [headers[model] for headers in window.headers] for model in measures.models}
     any_headers = next(iter(by_model.values()))
-    extremes = {model: ends for model, headers in by_model.items() if (ends := sketch.merge_extremes(headers))}
     values = {}
     for name in measures.identities.value_columns:
         kind = any_headers[-1].types[name]
@@ -197,7 +193,7 @@ def _survey_states(window: Window, measures: Measures) -> Survey:
         n_rows=sum(run["n_rows"] for run in window.runs),
         values=values,
         quantiles=tuple(sketch.merge_quantiles(headers) for headers in by_model.values()),
-        extremes=extremes,
+        extremes={model: ends for model, headers in by_model.items() if (ends := sketch.merge_extremes(headers))},
     )
 
 
