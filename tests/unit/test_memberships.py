@@ -55,13 +55,16 @@ def random_states(rng: np.random.Generator, rows: int, unknown: float) -> list[S
     return [None if rng.random() < unknown else bool(rng.random() < 0.4) for _ in range(rows)]
 
 
+@pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("n_identities", [25, 31, 32, 70, 130])
-def test_more_flags_than_a_word_has_bits(n_identities: int) -> None:
+def test_more_flags_than_a_word_has_bits(n_identities: int, nullable: bool) -> None:
+    """Of which one is the highest where each flag has a single bit."""
     rng = np.random.default_rng(n_identities)
     names = [f"i{n}" for n in range(n_identities)]
-    encoding = encoding_of(flags(*names), slices=4)
-    states = {name: random_states(rng, 12, 0.3) for name in names}
-    assert len(encoding.word_columns) == -(-(2 * n_identities + 8 + 2) // 63)
+    encoding = encoding_of(flags(*names, nullable=nullable), slices=4)
+    states = {name: random_states(rng, 12, 0.3 * nullable) for name in names}
+    assert len(encoding.word_columns) == -(-((1 + nullable) * n_identities + 8 + 2) // 63)
+    assert nullable or n_identities < 63 or 62 in {field.shift for field in encoding.fields.values()}
     assert find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
 
 

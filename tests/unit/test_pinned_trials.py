@@ -201,13 +201,6 @@ def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
         sum_kept_rows(*changed, PinnedSkew(identity="g1"))
 
 
-def test_more_trials_than_a_worker_holds_are_refused() -> None:
-    corpus = random_corpus(1)
-    counts = rank_batches([corpus.batch], corpus.encoding)
-    with pytest.raises(InputError):
-        sample_pinned_aucs(frame_of(), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=4_000_000))
-
-
 def test_trials_are_refused_by_the_pairs_that_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampled_trials, "_MAX_TRIALS", 15)
     corpus = random_corpus(3, crossed=True)

@@ -15,6 +15,7 @@ from tests.fixtures.made_up_report import EMPTY, MODELS, with_rows
 
 def test_numbers_have_true_signs_and_digits() -> None:
     assert [show_number(x, 2, signed=True) for x in (0.1, -0.1, -0.001, None)] == ["+0.10", "−0.10", "+0.00", "–"]
+    assert [show_number(x) for x in (0.8684, -0.0004, -0.0006, 1.0)] == ["0.868", "0.000", "−0.001", "1.000"]
     assert show_interval(0.5, 0.75) == "0.500 to 0.750"
     assert show_interval(None, 0.75) == ""
 

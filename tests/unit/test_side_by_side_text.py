@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biasspark.report.cells import format_decimal
 from biasspark.report.definitions import SUITE, SUITE_TITLES
 from biasspark.report.side_by_side import (
     LINE_WIDTH,
@@ -69,23 +68,6 @@ def cells_of(line: str) -> list[str]:
 
 def table_of(markdown: str) -> list[list[str]]:
     return [cells_of(line) for line in markdown.splitlines() if line.startswith("|")]
-
-
-class TestValues:
-    @pytest.mark.parametrize(
-        ("value", "digits", "signed", "written"),
-        [
-            (0.8684, 3, False, "0.868"),
-            (0.8684, 2, False, "0.87"),
-            (0.462, 3, True, "+0.462"),
-            (-0.0004, 3, True, "+0.000"),
-            (-0.0004, 3, False, "0.000"),
-            (-0.0006, 3, True, "-0.001"),
-            (1.0, 3, False, "1.000"),
-        ],
-    )
-    def test_digits_and_signs(self, value: float, digits: int, signed: bool, written: str) -> None:
-        assert format_decimal(value, digits, signed) == written
 
 
 class TestText:
