@@ -66,6 +66,8 @@ class Counts:
     """Labeled rows of each identity, scored or not, crossed pairs left out: negatives and positives by length bin,
     shape (identities, length bins + 1, 2); bin 0 is for lengths outside all bins. ``(overall)``, the first, counts
     every row. None if labels are not counted."""
+    max_range_rows: Mapping[str, int] = field(default_factory=dict)
+    """By model, the rows of its largest score range."""
     pair_rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rows of every crossed pair of identities, listed or not."""
 
@@ -102,7 +104,7 @@ def make_counts(
     cells = np.zeros((len(FOUR_CELLS), *shape), np.int64)
     sums = np.zeros((len(CELL_PAIRS), 3, *shape), object)
     at_or_above = [np.zeros((len(FOUR_CELLS), *shape[1:], len(model_edges) + 1), np.int64) for model_edges in edges]
-    profiles = {}
+    profiles, max_range_rows = {}, {}
     for (model, slice_number, first), counts in counted:
         n_rows = counts.n_rows
         chosen = (numbers >= first) & (numbers < first + n_rows.shape[1])
@@ -114,6 +116,7 @@ def make_counts(
             at_or_above[model][:, slice_number, chosen] = from_above[:, :, ::-1]
         if slice_number == first == 0:
             profiles[encoding.models[model]] = counts.profile
+            max_range_rows[encoding.models[model]] = counts.max_range_rows
     model_counts = (counts.reshape(len(FOUR_CELLS), -1, counts.shape[-1]) for counts in at_or_above)
     return Counts(
         groups=list_groups(encoding, numbers),
@@ -124,6 +127,7 @@ def make_counts(
         profiles=profiles,
         at_or_above=dict(zip(encoding.models, model_counts, strict=False)),
         labels=labels,
+        max_range_rows=max_range_rows,
         pair_rows=row_counts[encoding.first_pair_index :],
     )
 

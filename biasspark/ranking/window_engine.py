@@ -106,7 +106,7 @@ def _range_counts(rows: Mapping[int, Mapping[str, Any]], n_identities: int, n_ed
         for bin_, *sizes in row["bins"]:
             bins[:, number, bin_] = sizes
     profile = Profile(int(n_rows[:, 0].sum()), *(rows[0][name] for name in Profile._fields[1:]))
-    return RangeCounts(PairSums.of_cells(n_rows, sums), 0, bins, profile)
+    return RangeCounts(PairSums.of_cells(n_rows, sums), 0, bins, profile, 0)
 
 
 def _memberships(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats]) -> DataFrame:

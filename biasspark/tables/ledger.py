@@ -80,6 +80,13 @@ def list_published(spark: SparkSession, store: Store, job: str, corpus: str) -> 
     return dict(sorted(latest_by_date(_select(read_ledger(spark, store), job, corpus)).items()))
 
 
+def list_configurations(spark: SparkSession, store: Store, job: str, corpus: str) -> list[tuple[dict[str, Any], Run]]:
+    """Return each configuration of a published run with the last such run, the latest first."""
+    rows = sorted(_select(read_ledger(spark, store), job, corpus), key=by_publication)
+    latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
+    return [(read_config(row), to_run(row)) for row in latest]
+
+
 def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapping[str, Any]]:
     """Return the configuration of each accepted run of the same job and corpus with an earlier date, the latest first.
 

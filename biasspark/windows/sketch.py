@@ -1,8 +1,7 @@
 """The sketch of a run: a mergeable summary of the scores of one model, and its rows in ``score_blocks``.
 
 Its *blocks* are the sorted scores of the ranking, see `ranking.kernels.blocks`. Its *header* has the rules of
-the run, the values that occur in it, and quantiles of its scores, so a window can be planned from headers alone. Runs
-have score ranges of their own: their blocks are cut again as they are read.
+the run, the values that occur in it, and quantiles of its scores, so a window can be planned from headers alone.
 
     RANKED of a run --> rows --a table--> rows of runs --> parts --one shuffle--> RANKED of the window
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date
 from functools import reduce
 from typing import Any
@@ -36,13 +35,18 @@ from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, read_p
 from biasspark.ranking.memberships import pair_number
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Batches, Kind, Part
+from biasspark.text import show_value
 
-FORMAT = 4
+FORMAT = 3
 """The format of blocks and headers; sketches of different formats do not merge."""
+
+MAX_SKEW = 4
+"""New boundaries are chosen if a range has more than this many times the rows of the mean range."""
 
 _PARTS = 1024
 _SCORES_A_TASK = 4_000_000
 RUN = "run"
+_STORED_NAMES = {"max_range_rows": "fullest", "skewed": "lopsided"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +56,9 @@ class SketchHeader:
     ``rules``, of `config.merge_rules`, must agree for runs to merge. ``types`` and ``values`` are of the columns whose
     values are identities: Spark types, which decide how values are written and sorted, and the values in the run, in
     order. ``members`` are (low, high, rows) of the crossed pairs that have rows, over all rows read, by the run's
-    numbers. ``n_rows`` have a score of the model, and ``quantiles`` cut a sample into equal parts. ``is_single`` is
-    whether scores are float32.
+    numbers. ``n_rows`` have a score of the model, ``max_range_rows`` of them are in its largest range, and
+    ``quantiles`` cut a sample into equal parts. ``is_single`` is whether scores are float32. ``ranges`` were requested
+    when the boundaries were chosen; ``skewed`` is whether one had too many rows nevertheless, because of ties.
     """
 
     rules: Mapping[str, Any]
@@ -61,25 +66,67 @@ class SketchHeader:
     values: Mapping[str, Sequence[str]]
     members: Sequence[Sequence[int]]
     n_rows: int
+    max_range_rows: int
     extremes: Sequence[float] | None
     quantiles: Sequence[float]
     is_single: bool
-    format: int | None = FORMAT
+    ranges: int
+    skewed: bool
 
     def encode(self) -> bytes:
         """Return the header as JSON, as the table ``score_blocks`` holds it."""
-        return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False).encode()
+        stored = {_STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return json.dumps(stored, separators=(",", ":"), allow_nan=False).encode()
 
     @staticmethod
     def decode(data: bytes) -> SketchHeader:
-        """Return the header that `encode` wrote; of one of another format, what it has of this."""
-        stored = json.loads(data)
-        return SketchHeader(**{field.name: stored.get(field.name) for field in fields(SketchHeader)})
+        """Return the header that `encode` wrote."""
+        names = {stored: name for name, stored in _STORED_NAMES.items()}
+        return SketchHeader(**{names.get(name, name): value for name, value in json.loads(data).items()})
 
 
-def hash_agreement(header: SketchHeader) -> str:
+@dataclass(frozen=True)
+class Sketch:
+    """The sketch of one model in one run: the key of `hash_agreement`, the boundaries of its blocks, its header."""
+
+    key: str
+    boundaries: Floats
+    header: SketchHeader
+
+
+@dataclass(frozen=True)
+class RangeBoundaries:
+    """The boundaries of a model's score ranges, ascending, and the number of ranges requested; ties may leave fewer.
+
+    `skewed` is whether a range had too many rows when the boundaries were chosen; None if they are new.
+    """
+
+    boundaries: Floats
+    ranges: int
+    skewed: bool | None = None
+
+
+def is_skewed(max_range_rows: int, n_rows: int, boundaries: Floats) -> bool:
+    """Return whether the largest range has more than four times the rows of the mean one."""
+    return max_range_rows * (len(boundaries) + 1) > MAX_SKEW * n_rows
+
+
+def reuse_boundaries(sketch: Sketch, ranges: int) -> RangeBoundaries | None:
+    """Return the boundaries of an earlier run, or None where they no longer balance the work.
+
+    They do not if a range has outgrown the others since they were chosen, or if a run would now be cut into more than
+    four times as many `ranges`. A range with too many rows from the start has ties, which no boundary can separate.
+    """
+    header, boundaries = sketch.header, sketch.boundaries
+    outgrown = is_skewed(header.max_range_rows, header.n_rows, boundaries) and not header.skewed
+    if outgrown or ranges > MAX_SKEW * header.ranges:
+        return None
+    return RangeBoundaries(boundaries, header.ranges, header.skewed)
+
+
+def hash_agreement(header: SketchHeader, boundaries: Floats) -> str:
     """Return the key of a sketch: a hash of all that must agree for blocks to merge."""
-    agreed = [header.format, {**header.rules, "types": header.types}]
+    agreed = [FORMAT, {**header.rules, "types": header.types}, [edge.hex() for edge in boundaries.tolist()]]
     return hashlib.sha256(json.dumps(agreed, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -102,30 +149,37 @@ def merge_extremes(headers: Sequence[SketchHeader]) -> tuple[float, float] | Non
     return (min(low for low, _ in extremes), max(high for _, high in extremes)) if extremes else None
 
 
+Sketches = Mapping[date, Mapping[str, Sketch]]
+"""The sketches of each date, in order, by model."""
+
 # ---- which runs of a window do not merge, and why
 
 
-def list_disagreements(
-    headers: Mapping[date, Mapping[str, SketchHeader]], models: Sequence[str], rules: Mapping[str, Any]
-) -> list[str]:
+def list_disagreements(sketches: Sketches, models: Sequence[str], rules: Mapping[str, Any]) -> list[str]:
     """Return all reasons why runs do not match the configuration, or do not merge with the last one.
 
-    `headers` are by date, in order, and model. Runs that differ in the same way are one fault.
+    Runs that differ in the same way are one fault.
     """
     faults = [
         f"[models] {model}: not measured on {', '.join(missing)}. A window needs all its models on every date. Measure "
         "these dates again, or leave the model out."
         for model in models
-        if (missing := [str(day) for day, by_model in headers.items() if model not in by_model])
+        if (missing := [str(day) for day, by_model in sketches.items() if model not in by_model])
     ]
-    last = max(headers)
-    any_header = {day: next(iter(by_model.values())) for day, by_model in headers.items()}  # those of a run agree
-    types = any_header[last].types
+    last = max(sketches)
+    latest = {model: sketch for day in sorted(sketches) for model, sketch in sketches[day].items() if model in models}
+    types = next(iter(sketches[last].values())).header.types
     days_by_differences: dict[tuple[str, ...], list[date]] = {}
-    for day, header in any_header.items():
+    for day, by_model in sketches.items():
+        header = next(iter(by_model.values())).header
         differences = list_differences(rules, header.rules, ("in the configuration", "in the run"))
         differences += list_differences(header.types, types, ("in the run", f"on {last}"), ("types",))
-        if header.format != FORMAT:
+        differences += [
+            f"the boundaries of {show_value(model)} are not those of the last run"
+            for model in models
+            if model in by_model and by_model[model].boundaries.tolist() != latest[model].boundaries.tolist()
+        ]
+        if any(one.key != hash_agreement(one.header, one.boundaries) for one in by_model.values()):
             differences.append("another version of biasspark wrote the blocks in another format")
         days_by_differences.setdefault(tuple(differences), []).append(day)
     days_by_differences.pop((), None)
@@ -143,14 +197,16 @@ def list_disagreements(
 
 
 def sketch_rows(
-    ranked: DataFrame, encoding: Encoding, headers: Sequence[SketchHeader], boundaries: Sequence[Floats]
+    ranked: DataFrame, encoding: Encoding, headers: Sequence[SketchHeader], boundaries: Sequence[RangeBoundaries]
 ) -> DataFrame:
     """Return the rows of ``score_blocks``, less the run's columns: one header per model, and all blocks.
 
     The encoding of RANKED must keep its state (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
     shuffle: blocks are written where they were ranked.
     """
-    texts = tuple(",".join(map(repr, model_boundaries.tolist())) for model_boundaries in boundaries)
+    edges = [model_edges.boundaries for model_edges in boundaries]
+    keys = [hash_agreement(header, model_edges) for header, model_edges in zip(headers, edges, strict=True)]
+    texts = tuple(",".join(map(repr, model_edges.tolist())) for model_edges in edges)
     blocks = ranked.where("chunk < 0").select(
         MODEL,
         name_of(F.col(SLICE), encoding.slices).alias(SLICE),
@@ -162,7 +218,7 @@ def sketch_rows(
     return rows.select(
         name_of(F.col(MODEL), encoding.models).alias(MODEL),
         *(SLICE, "score_range", "part"),
-        F.lit(hash_agreement(headers[0])).alias("state_key"),
+        name_of(F.col(MODEL), tuple(keys)).alias("state_key"),
         # As text, since each literal of a Column is a call to the JVM. A cast reads back the exact double on every
         # engine; the embedded engine's `from_json` misses the last bit of one in nine.
         F.filter(F.split(name_of(F.col(MODEL), texts), ","), lambda edge: edge != "")

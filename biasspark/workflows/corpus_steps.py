@@ -37,7 +37,6 @@ from biasspark.ranking.counts import Counts, check_size
 from biasspark.ranking.engine import collect_counts, rank, rank_ranges, sort_examples
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.ranking.sampled_trials import sample_pinned_aucs
-from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
@@ -176,10 +175,6 @@ class Measurement:
             tables[schemas.LABEL_BALANCE] = tabulate_labels(counts.labels, self.encoding, measures)
         return tables
 
-    def show(self) -> str:
-        """Format the metrics for the console."""
-        return show_suite(self.tables[schemas.BIAS_METRICS], self.tables[schemas.MODEL_SUMMARY])
-
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about scores, identities, slices and rejects, to read before any metric."""
@@ -238,17 +233,13 @@ def measure(surveyed: SurveyedCorpus) -> Measurement:
 
 
 @contextmanager
-def measured(surveyed: SurveyedCorpus, *, keeps_scores: bool) -> Iterator[tuple[Measurement, DataFrame | None]]:
-    """Yield the measurement of `measure`; with `keeps_scores` also RANKED with its sketches, which windows merge."""
-    if not keeps_scores:
-        yield measure(surveyed), None
-        return
+def measure_and_keep(surveyed: SurveyedCorpus, boundaries: list[Floats]) -> Iterator[tuple[Measurement, DataFrame]]:
+    """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
     _refuse_size(surveyed)
-    encoding, boundaries = replace(surveyed.encoding, keeps_state=True), surveyed.boundaries
-    parts = sort_examples(surveyed.examples, encoding, boundaries)
-    ranges = rank_ranges(parts, encoding, boundaries, surveyed.edges)
+    parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
+    ranges = rank_ranges(parts, surveyed.encoding, boundaries, surveyed.edges)
     with surveyed.job("rank every score"), kept(ranges) as ranked:
-        counts = collect_counts(ranked, encoding, surveyed.edges)
+        counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
         yield _measurement(surveyed, counts), ranked
 
 

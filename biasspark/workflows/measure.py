@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -17,16 +18,24 @@ from biasspark.ranking.engine import RANKING_PASS
 from biasspark.ranking.jackknife_replicates import REPLICATES_PASS
 from biasspark.ranking.sampled_trials import TRIALS_PASS
 from biasspark.ranking.window_engine import WINDOWS_PASS
-from biasspark.report.console_summary import show_balance
+from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table
 from biasspark.text import format_count
 from biasspark.workflows.compare import leave_out_groups
 from biasspark.workflows.corpus_job import BACKFILL, CorpusJob, Plan, RunContext, plan_or_run
-from biasspark.workflows.corpus_steps import LABELS_PASS, ROWS_PASS, SurveyedCorpus, balance_labels, measured
+from biasspark.workflows.corpus_steps import (
+    LABELS_PASS,
+    ROWS_PASS,
+    Measurement,
+    SurveyedCorpus,
+    balance_labels,
+    measure,
+    measure_and_keep,
+)
 from biasspark.workflows.judge import judge
-from biasspark.workflows.window import score_blocks
+from biasspark.workflows.window import plan_state, score_blocks
 
 JOB = schemas.BIAS_METRICS.job
 
@@ -44,27 +53,24 @@ def publish_measurement(
     if not context.config.models:
         return publish_balance(corpus, context)
     config, gate, progress = context.config, context.config.gate, context.progress
-    with context.survey(corpus) as surveyed:
-        progress.stage(f"ranking {surveyed.size_text}")
-        with measured(surveyed, keeps_scores=bool(config.state)) as (measurement, ranked):
-            counts = measurement.counts.row_counts
-            tables: dict[Table, Rows] = {}
-            if ranked is not None:
-                tables[schemas.SCORE_BLOCKS] = score_blocks(surveyed, measurement.counts, ranked, config)
-            tables |= {**measurement.tables, **(more_tables or {}), **_list_rejects(surveyed, config, counts)}
-            if config.templates:
-                scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
-                tables[schemas.TEMPLATE_SCORES] = scores
-            gate_inputs = dict(measurement.tables)
-            if gate and gate.paired:
-                progress.stage(f"leaving out each of {JACKKNIFE_GROUPS} groups of ids")
-                replicates = leave_out_groups(surveyed, measurement, gate)
-                tables[schemas.JACKKNIFE_STATISTICS] = gate_inputs[schemas.JACKKNIFE_STATISTICS] = replicates
-            if gate and gate.run_rules:
-                progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
-            gate_result = judge(gate_inputs, list_missing_models(counts), context)
-            warnings = (*measurement.warnings, *more_warnings)
-            return progress.end(context.publish(tables, counts, warnings, measurement.show, gate_result))
+    with context.survey(corpus) as surveyed, _ranked(surveyed, context) as (measurement, state_tables):
+        counts = measurement.counts.row_counts
+        tables: dict[Table, Rows] = {**state_tables, **measurement.tables, **(more_tables or {})}
+        tables |= _list_rejects(surveyed, config, counts)
+        if config.templates:
+            scores = template_scores(surveyed.corpus, config, surveyed.encoding, surveyed.id_column)
+            tables[schemas.TEMPLATE_SCORES] = scores
+        gate_inputs = dict(measurement.tables)
+        if gate and gate.paired:
+            progress.stage(f"leaving out each of {JACKKNIFE_GROUPS} groups of ids")
+            replicates = leave_out_groups(surveyed, measurement, gate)
+            tables[schemas.JACKKNIFE_STATISTICS] = gate_inputs[schemas.JACKKNIFE_STATISTICS] = replicates
+        if gate and gate.run_rules:
+            progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
+        gate_result = judge(gate_inputs, list_missing_models(counts), context)
+        warnings = (*measurement.warnings, *more_warnings)
+        shown = partial(show_suite, *(gate_inputs[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
+        return progress.end(context.publish(tables, counts, warnings, shown, gate_result))
 
 
 def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -86,6 +92,21 @@ def _list_rejects(surveyed: SurveyedCorpus, config: Config, counts: RowCounts) -
     if sum(counts.rejects.values()):
         rows = rejected_rows(surveyed.corpus, config, config.corpus.id, config.rejects.max_rows)
     return {schemas.REJECTED_ROWS: rows}
+
+
+@contextmanager
+def _ranked(surveyed: SurveyedCorpus, context: RunContext) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
+    """Rank every score, and yield the measurement, and ``score_blocks`` if the run keeps its ranking."""
+    config, progress = context.config, context.progress
+    if not config.state:
+        progress.stage(f"ranking {surveyed.size_text}")
+        yield measure(surveyed), {}
+        return
+    surveyed, chosen = plan_state(surveyed, context)
+    progress.stage(f"ranking {surveyed.size_text}")
+    boundaries = [ranges.boundaries for ranges in chosen]
+    with measure_and_keep(surveyed, boundaries) as (measurement, ranked):
+        yield measurement, {schemas.SCORE_BLOCKS: score_blocks(surveyed, measurement.counts, ranked, config, chosen)}
 
 
 def plan_measurement(config: Config) -> Plan:

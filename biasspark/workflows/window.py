@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import groupby
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, parse_date
@@ -27,10 +26,11 @@ from biasspark.corpus.survey import Survey, choose_cutpoints, order_values
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
+from biasspark.report.console_summary import show_suite
 from biasspark.session import describe, follow_tasks
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import LedgerRow, list_published, to_run
+from biasspark.tables.ledger import LedgerRow, list_configurations, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
 from biasspark.tables.runs import Run, new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
@@ -39,34 +39,54 @@ from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first
 from biasspark.windows import sketch
-from biasspark.windows.sketch import RUN, SketchHeader
+from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
 from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
 
-def score_blocks(surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config) -> DataFrame:
+def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
+    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules."""
+    config = context.config
+    with describe(context.spark, "look up boundaries"):
+        last = _find_last(context.spark, context.store, config, _types_of(surveyed))
+    ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
+    chosen = [
+        (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
+        for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
+    ]
+    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), chosen
+
+
+def score_blocks(
+    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, chosen: list[RangeBoundaries]
+) -> DataFrame:
     """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
     encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
-    value_columns = surveyed.measures.identities.value_columns
     common: dict[str, Any] = {
         "rules": merge_rules(config.resolved()),
-        "types": {name: schema[name].dataType.simpleString() for name in value_columns},
+        "types": _types_of(surveyed),
         "values": survey.values,
         "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
     }
     headers = []
-    for (model, column), quantiles in zip(config.models.items(), survey.quantiles, strict=True):
-        profile = counts.profiles.get(model)
+    for number, ((model, column), ranges) in enumerate(zip(config.models.items(), chosen, strict=True)):
+        profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
         n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
+        skewed = ranges.skewed
+        if skewed is None:
+            skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
         header = SketchHeader(
             **common,
             n_rows=n_rows,
+            max_range_rows=max_range_rows,
             extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
-            quantiles=quantiles.tolist(),
+            quantiles=survey.quantiles[number].tolist(),
             is_single=isinstance(schema[column].dataType, FloatType),
+            ranges=ranges.ranges,
+            skewed=skewed,
         )
         headers.append(header)
-    return sketch.sketch_rows(ranked, encoding, headers, surveyed.boundaries)
+    return sketch.sketch_rows(ranked, encoding, headers, chosen)
 
 
 def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
@@ -78,13 +98,38 @@ def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) ->
     return blocks
 
 
-def read_headers(blocks: DataFrame, n_runs: int) -> list[dict[str, SketchHeader]]:
-    """Return the headers of each run by model, {} for a run without them. Their size does not grow with rows."""
-    rows = blocks.where(F.col("score_range") == HEADER_RANGE).select(RUN, "model", "part", "block").collect()
-    headers: list[dict[str, SketchHeader]] = [{} for _ in range(n_runs)]
-    for (run, model), parts in groupby(sorted(map(tuple, rows)), key=itemgetter(0, 1)):
-        headers[run][model] = SketchHeader.decode(b"".join(bytes(block) for *_, block in parts))
-    return headers
+def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
+    """Return the sketches of each run by model, {} for a run without them. Their size does not grow with rows."""
+    rows = blocks.where(F.col("score_range") == HEADER_RANGE)
+    parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
+    for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
+        parts[row[RUN], row["model"]].append(row)
+    states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
+    for (run, model), model_parts in parts.items():
+        ordered = sorted(model_parts, key=lambda part: part["part"])
+        header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
+        states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
+    return states
+
+
+def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, Sketch]:
+    """Return the sketch of each model in the last published run with the same rules."""
+    rules = merge_rules(config.resolved())
+    last: dict[str, Sketch] = {}
+    for configured, run in list_configurations(spark, store, BIAS_METRICS.job, config.corpus.name):
+        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
+            continue
+        with storage_errors(store.location(SCORE_BLOCKS, run), "read"):
+            (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
+        for model, state in states.items():
+            if state.header.types == types:
+                last.setdefault(model, state)
+    return last
+
+
+def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
+    schema = surveyed.corpus.schema
+    return {name: schema[name].dataType.simpleString() for name in surveyed.measures.identities.value_columns}
 
 
 @dataclass(frozen=True)
@@ -111,23 +156,22 @@ def find_window(context: RunContext, *, allow_missing: bool) -> Window:
             counts = {row[RUN]: row["count"] for row in blocks.groupBy(RUN).count().collect()}
             for index, n_rows in counts.items():
                 check_count(store, SCORE_BLOCKS, runs[index], n_rows)
-            by_run = read_headers(blocks, len(runs))
-    kept = {day: headers for day, headers in zip(published, by_run, strict=True) if headers}
+            states = {day: state for day, state in zip(published, read_states(blocks, len(runs)), strict=True) if state}
     days = list_dates(first, last)
-    missing = dict.fromkeys((day for day in days if day not in kept), "not published")
+    missing = dict.fromkeys((day for day in days if day not in states), "not published")
     for day in missing.keys() & published.keys():
         kept_scores = (published[day]["table_rows"] or {}).get(SCORE_BLOCKS.name)
         missing[day] = "its files are gone" if kept_scores else "its run kept no scores"
-    is_refused = missing and (not allow_missing or not kept)
+    is_refused = missing and (not allow_missing or not states)
     faults = [_describe_missing(missing, len(days))] if is_refused else []
-    if kept:
-        faults += sketch.list_disagreements(kept, tuple(config.models), merge_rules(config.resolved()))
+    if states:
+        faults += sketch.list_disagreements(states, tuple(config.models), merge_rules(config.resolved()))
     if faults:
         raise InputError(*faults)
-    merged = tuple(published[day] for day in kept)
+    merged = tuple(published[day] for day in states)
+    headers = tuple({model: state[model].header for model in config.models} for state in states.values())
     if len(merged) < len(published):
         blocks = read_score_blocks(spark, store, list(map(to_run, merged)))
-    headers = tuple({model: by_model[model] for model in config.models} for by_model in kept.values())
     return Window(merged, headers, blocks, missing)
 
 
@@ -170,13 +214,14 @@ def run_window(window: Window, context: RunContext) -> Outcome:
             f"are then counted {len(runs)} times."
         )
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
+    shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     tables: dict[Table, Rows] = {}
     for table, window_table in schemas.WINDOW_TABLES.items():
         if (rows := measurement.tables.get(table)) is not None:
             for column, value in ((schemas.WINDOW_START, first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[window_table] = rows.select(window_table.value_columns)
-    outcome = context.publish(tables, counts, warnings, measurement.show)
+    outcome = context.publish(tables, counts, warnings, shown)
     days = {"from": first, "to": last, "runs": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 

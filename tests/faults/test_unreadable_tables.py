@@ -221,6 +221,20 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
     assert list_files(warehouse).keys() == before.keys()
 
 
+def test_a_damaged_state_of_an_earlier_run_is_named(spark: SparkSession, accepted: tuple[Path, Path]) -> None:
+    """A file of stored scores lost its end: the next run, which takes their boundaries, names its folder."""
+    config, warehouse = accepted
+    file = max((warehouse / "score_blocks").rglob("*.parquet"))
+    content = file.read_bytes()
+    file.write_bytes(content[:100])
+    try:
+        done = run(config, run_date=NEXT)
+    finally:
+        file.write_bytes(content)
+    assert done.code == 3, done.err
+    assert str(file.parent) in done.err
+
+
 def test_folders_that_are_not_there_are_empty(tmp_path: Path) -> None:
     """A folder of tables does not exist, or cannot be read: the former counts as empty, the latter is named."""
     (tmp_path / "file").touch()

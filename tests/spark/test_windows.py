@@ -160,12 +160,6 @@ def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Pat
     assert [start for start, _ in groupby(row["window_start"] for row in rows)] == [FIRST, LAST]
 
 
-def test_runs_whose_ranges_differ_have_one_key(place: Place) -> None:
-    query = "SELECT count(DISTINCT boundaries) > 1, count(DISTINCT state_key), max(octet_length(block)) <= 4 << 20"
-    (found,) = ask(place.warehouse, f"{query} FROM latest_score_blocks WHERE corpus = 'awkward' AND model = 'tied'")
-    assert found == (True, 1, True)
-
-
 def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) -> None:
     done = merge(place.config, "2026-01-13", LAST, "--set", "label.threshold=0.7")
     assert done.code == 3

@@ -43,7 +43,7 @@ def test_counts_of_some_identities() -> None:
     n_rows = np.arange(N_CELLS * 5).reshape(N_CELLS, 5)
     sums = np.arange(3 * N_PAIRS * 5).astype(object).reshape(3, N_PAIRS, 5)
     bins = np.arange(N_CELLS * 5 * 2).reshape(N_CELLS, 5, 2)
-    counts = RangeCounts(PairSums.of_cells(n_rows, sums), 3, bins, Profile(7, 5, 2, -1.5, 0.1))
+    counts = RangeCounts(PairSums.of_cells(n_rows, sums), 3, bins, Profile(7, 5, 2, -1.5, 0.1), 7)
     some = counts.of_identities(range(1, 4))
     assert [column.tolist() for column in some.pairs] == [column[:, 1:4].tolist() for column in counts.pairs]
     assert (some.n_rows.tolist(), some.bins.tolist()) == (n_rows[:, 1:4].tolist(), bins[:, 1:4].tolist())

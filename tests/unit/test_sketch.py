@@ -1,4 +1,4 @@
-"""When runs merge, and in what they differ."""
+"""When runs merge, in what they differ, and when their scores are cut anew."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ import pytest
 
 from biasspark.config import list_differences, merge_rules, parse_config
 from biasspark.windows.sketch import (
+    Sketch,
     SketchHeader,
     hash_agreement,
+    is_skewed,
     list_disagreements,
     merge_extremes,
     merge_quantiles,
+    reuse_boundaries,
 )
 from tests.harness.least_configuration import changed
 
+EDGES = np.array([0.25, 0.5, 0.75])
 SIDES = ("in one", "in the other")
 
 
@@ -35,9 +39,12 @@ def header(**parts: Any) -> SketchHeader:
         "values": {"race": ("a", "b")},
         "members": [(1, 2, 7)],
         "n_rows": 400,
+        "max_range_rows": 100,
         "extremes": (0.0, 1.0),
         "quantiles": (0.25, 0.5, 0.75),
         "is_single": False,
+        "ranges": 4,
+        "skewed": False,
     }
     return SketchHeader(**given | parts)
 
@@ -46,12 +53,7 @@ def test_a_header_reads_back() -> None:
     one = header(quantiles=(0.1, 1 / 3), values={"race": ("é", '"')})
     read = SketchHeader.decode(one.encode())
     assert json.loads(read.encode()) == json.loads(one.encode())
-    assert hash_agreement(read) == hash_agreement(one)
-
-
-def test_a_header_of_another_format_is_read_to_be_refused() -> None:
-    read = SketchHeader.decode(b'{"rules": {}, "types": {}, "ranges": 4}')
-    assert (read.rules, read.types, read.format) == ({}, {}, None)
+    assert hash_agreement(read, EDGES) == hash_agreement(one, EDGES)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_a_header_of_another_format_is_read_to_be_refused() -> None:
     ids=str,
 )
 def test_what_must_agree(tables: dict[str, Any]) -> None:
-    assert hash_agreement(header(rules=rules_of(**tables))) != hash_agreement(header())
+    assert hash_agreement(header(rules=rules_of(**tables)), EDGES) != hash_agreement(header(), EDGES)
     assert len(list_differences(rules_of(), rules_of(**tables), SIDES)) == 1
 
 
@@ -91,11 +93,12 @@ def test_what_need_not_agree(tables: dict[str, Any]) -> None:
     assert rules_of(**tables) == rules_of()
 
 
-def test_types_must_agree_and_what_was_found_need_not() -> None:
-    key = hash_agreement(header())
-    assert hash_agreement(header(types={"race": "int"})) != key
-    found = header(values={"race": ("c",)}, members=[], n_rows=9, extremes=None, quantiles=())
-    assert hash_agreement(found) == key
+def test_boundaries_and_types_must_agree_and_what_was_found_need_not() -> None:
+    key = hash_agreement(header(), EDGES)
+    assert hash_agreement(header(), EDGES[1:]) != key
+    assert hash_agreement(header(types={"race": "int"}), EDGES) != key
+    found = header(values={"race": ("c",)}, members=[], n_rows=9, max_range_rows=9, extremes=None, quantiles=())
+    assert hash_agreement(found, EDGES) == key
 
 
 def test_the_order_of_slices_says_nothing_and_that_of_identities_does() -> None:
@@ -105,6 +108,31 @@ def test_the_order_of_slices_says_nothing_and_that_of_identities_does() -> None:
     first, second = (rules_of(identities={"columns": columns}) for columns in (["male", "female"], ["female", "male"]))
     [difference] = list_differences(first, second, SIDES)
     assert "identities.columns" in difference
+
+
+@pytest.mark.parametrize(
+    ("now", "ranges", "kept"),
+    [
+        ({}, 4, True),
+        ({"max_range_rows": 400}, 4, True),  # four times the mean
+        ({"max_range_rows": 401}, 4, False),
+        ({"max_range_rows": 401, "skewed": True}, 4, True),  # ties, which no boundary parts
+        ({}, 16, True),
+        ({}, 17, False),  # runs have grown
+        ({"n_rows": 0, "max_range_rows": 0}, 1, True),
+    ],
+)
+def test_scores_are_cut_anew_where_a_range_has_outgrown_the_others(
+    now: dict[str, Any], ranges: int, kept: bool
+) -> None:
+    cut = reuse_boundaries(Sketch("", EDGES, header(**now)), ranges)
+    assert (cut is not None) == kept
+    if cut:
+        assert (cut.boundaries.tolist(), cut.ranges) == (EDGES.tolist(), 4)
+
+
+def test_the_one_range_of_a_small_run_is_never_skewed() -> None:
+    assert not is_skewed(1000, 1000, np.empty(0))
 
 
 def test_quantiles_of_runs_weigh_as_their_rows() -> None:
@@ -138,39 +166,44 @@ def test_state_is_kept_where_the_configuration_says_so() -> None:
 DAYS = [date(2026, 1, day) for day in range(1, 6)]
 
 
+def sketch(edges: np.ndarray = EDGES, **parts: Any) -> Sketch:
+    return Sketch(hash_agreement(header(**parts), edges), edges, header(**parts))
+
+
 def test_runs_that_agree() -> None:
-    sketches = {day: {"m": header(n_rows=day.day), "more": header()} for day in DAYS}
+    sketches = {day: {"m": sketch(n_rows=day.day), "more": sketch(EDGES[1:])} for day in DAYS}
     assert list_disagreements(sketches, ("m", "more"), rules_of()) == []
 
 
-OTHER_RULES = header(rules=rules_of(label={"threshold": 0.8}))
-Kept = dict[date, dict[str, SketchHeader]]
+OTHER_RULES, OTHER_EDGES = sketch(rules=rules_of(label={"threshold": 0.8})), sketch(EDGES[1:])
+Kept = dict[date, dict[str, Sketch]]
 
 
-def both_days(**first: SketchHeader) -> Kept:
-    return {DAYS[0]: first, DAYS[1]: {"m": header(), "more": header()}}
+def both_days(**first: Sketch) -> Kept:
+    return {DAYS[0]: first, DAYS[1]: {"m": sketch(), "more": sketch()}}
 
 
 @pytest.mark.parametrize(
     ("kept", "tables", "named"),
     [
         (both_days(m=OTHER_RULES, more=OTHER_RULES), {}, ["label.threshold", "0.8", "2026-01-01"]),
-        (both_days(m=header(types={"race": "int"}), more=header()), {}, ["types.race", "int"]),
-        (both_days(m=header()), {}, ["[models] more", "2026-01-01"]),
+        (both_days(m=OTHER_EDGES, more=sketch()), {}, ["boundaries", "m"]),
+        (both_days(m=sketch(types={"race": "int"}), more=sketch()), {}, ["types.race", "int"]),
+        (both_days(m=sketch()), {}, ["[models] more", "2026-01-01"]),
         (
-            {day: {"m": OTHER_RULES if day in DAYS[:3] else header()} for day in DAYS},
+            {day: {"m": OTHER_RULES if day in DAYS[:3] else sketch()} for day in DAYS},
             {},
             ["3 runs from 2026-01-01 to 2026-01-03"],
         ),
         (
-            {day: {"m": header()} for day in DAYS},
+            {day: {"m": sketch()} for day in DAYS},
             {"identities": {"unannotated": "background"}},
             ["configuration", "identities.unannotated", "background", "2026-01-05"],
         ),
         # They agree, but are of another format.
-        ({day: {"m": header(format=3)} for day in DAYS}, {}, ["version"]),
+        ({day: {"m": Sketch("a key of before", EDGES, header())} for day in DAYS}, {}, ["version"]),
     ],
-    ids=["rules", "types", "models", "alike", "configuration", "format"],
+    ids=["rules", "boundaries", "types", "models", "alike", "configuration", "format"],
 )
 def test_runs_that_differ_alike_are_one_fault(kept: Kept, tables: dict[str, Any], named: list[str]) -> None:
     [fault] = list_disagreements(kept, tuple(kept[max(kept)]), rules_of(**tables))
@@ -179,7 +212,11 @@ def test_runs_that_differ_alike_are_one_fault(kept: Kept, tables: dict[str, Any]
 
 def test_a_difference_of_a_later_run_is_one_fault() -> None:
     """Earlier runs are those of the configuration, so only the later one is named."""
-    sketches = {DAYS[0]: {"m": header()}, DAYS[1]: {"m": OTHER_RULES}}
+    sketches = {DAYS[0]: {"m": sketch()}, DAYS[1]: {"m": OTHER_RULES}}
     [fault] = list_disagreements(sketches, ("m",), rules_of())
     assert str(DAYS[1]) in fault
     assert str(DAYS[0]) not in fault
+
+
+def test_a_header_is_stored_under_the_names_that_published_tables_have() -> None:
+    assert {"fullest", "lopsided"} < json.loads(header().encode()).keys()

@@ -91,21 +91,21 @@ def enter(pieces: Sequence[bytes], renumbering: Renumbering, edges: np.ndarray) 
 
 @given(
     runs=st.lists(ROWS, min_size=2, max_size=3),
-    of_runs=st.tuples(EDGES, EDGES, EDGES),
+    of_runs=EDGES,
     of_window=EDGES,
     nullable=st.booleans(),
     crossed=st.booleans(),
 )
 def test_runs_merged_are_their_union(
-    runs: list[list[Row]], of_runs: Sequence[np.ndarray], of_window: np.ndarray, nullable: bool, crossed: bool
+    runs: list[list[Row]], of_runs: np.ndarray, of_window: np.ndarray, nullable: bool, crossed: bool
 ) -> None:
     """State(A) + state(B) = state(A u B), with values that only some runs have, and however both are cut."""
     union = [row for rows in runs for row in rows]
     window = encoding(union, nullable=nullable, crossed=crossed)
     parts: list[Part] = []
-    for rows, edges in zip(runs, of_runs, strict=False):
+    for rows in runs:
         run = encoding(rows, nullable=nullable, crossed=crossed)
-        pieces = [piece for _, piece in keep(rows, run, edges)]
+        pieces = [piece for _, piece in keep(rows, run, of_runs)]
         parts += enter(pieces, Renumbering.between(run, window), of_window)
     rows_of_union = TaskRows(pa.Table.from_batches([batch(union, window)]), window)
     parts += (part for part in cut_task_rows(rows_of_union, [of_window]) if part.model == CORPUS)

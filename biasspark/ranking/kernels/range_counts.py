@@ -17,13 +17,15 @@ class RangeCounts(NamedTuple):
     """All counts of some identities over a stretch of the score line: one range, or the whole line.
 
     `pairs` has the shape (6, identities). `bins`, shape (4, identities, bins), are the rows of each cell by bin, from
-    `first_bin` on, the first that overlaps the stretch. `profile` is that of all rows.
+    `first_bin` on, the first that overlaps the stretch. `profile` is that of all rows, and `max_range_rows` the rows of
+    the largest range.
     """
 
     pairs: PairSums
     first_bin: int
     bins: Ints
     profile: Profile
+    max_range_rows: int
 
     @property
     def n_rows(self) -> Ints:
@@ -44,7 +46,7 @@ def count_range(
     """Return all counts of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
     n_rows, pairs, profile = measure_range(runs, memberships, base_masks)
     first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(runs, memberships, base_masks, edges)
-    return RangeCounts(pairs, first_bin, bins, profile)
+    return RangeCounts(pairs, first_bin, bins, profile, profile.n_rows)
 
 
 def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
@@ -54,7 +56,7 @@ def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
     """
     remaining = iter(ranges)
     first = next(remaining)
-    pairs, profile = first.pairs, first.profile
+    pairs, profile, max_range_rows = first.pairs, first.profile, first.max_range_rows
     bins = np.zeros((*first.bins.shape[:2], n_edges + 1), np.int64)
     bins[:, :, first.first_bin : first.first_bin + first.bins.shape[2]] = first.bins
     for counts in remaining:
@@ -67,7 +69,8 @@ def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
             max(lower.highest, higher.highest),
         )
         bins[:, :, counts.first_bin : counts.first_bin + counts.bins.shape[2]] += counts.bins
-    return RangeCounts(pairs, 0, bins, profile)
+        max_range_rows = max(max_range_rows, counts.max_range_rows)
+    return RangeCounts(pairs, 0, bins, profile, max_range_rows)
 
 
 def count_bins(runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats) -> tuple[int, Ints]:
