@@ -179,7 +179,7 @@ def attribute_corpus(
 ) -> AttributedCorpus:
     """Survey, rank and search a corpus, and issue its warnings. The tables of losses are optional.
 
-    Raises `ConfigError` with all faults of the keywords, those given first.
+    Raises `ConfigError` with all faults of the keywords, also those given.
     """
     with keywords.name_faults():
         measures, id_column = keywords.measures(faults=faults), keywords.given["id"]
@@ -197,10 +197,12 @@ def attribute_corpus(
     return AttributedCorpus(frames, ranked.counts.row_counts, warnings)
 
 
-def _list_empty(keyword: str, value: object, table: Table) -> list[Fault]:
+def _list_empty(keywords: Keywords, keyword: str, table: Table) -> list[Fault]:
     """Return the fault of a keyword that turns on a table, if it is empty."""
+    value = keywords.tables["attribution"][keyword]
     fix = f"Give, for example, {_TURNED_ON_BY[table]}."
-    return [] if value else [Fault(("attribution", keyword), value, "It must not be empty.", fix)]
+    is_empty = value is None or (isinstance(value, Mapping) and not value)
+    return [Fault(("attribution", keyword), value, "It must not be empty.", fix)] if is_empty else []
 
 
 def example_attributions(
@@ -357,17 +359,14 @@ def attribution_slices(
     Keywords, errors, warnings and costs are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split
     the rows, and ``max_bins`` cuts the numeric columns.
     """
-    keywords = Keywords(
-        locals()
-        | {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()},
-        "attribution",
-    )
-    fix = "Leave it out, or give it to biasspark.attribute."
-    faults = [
-        Fault(("attribution", "tree", key), tree[key], "It grows trees, not slices.", fix)
-        for key in ("max_depth", "min_leaf", "min_gain")
-        if isinstance(tree, Mapping) and key in tree
-    ]
+    changes = {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()}
+    keywords = Keywords(locals() | changes, "attribution")
+    faults = []
+    settings = keywords.tables["attribution"]["tree"]
+    for key in ("max_depth", "min_leaf", "min_gain"):
+        if isinstance(settings, dict) and key in settings:
+            fix = "Leave it out, or give it to biasspark.attribute."
+            faults.append(Fault(("attribution", "tree", key), settings.pop(key), "It grows trees, not slices.", fix))
     return attribute_corpus(df, keywords, faults=faults).attribution_slices()
 
 
@@ -422,7 +421,7 @@ def auc_crosses(
     into one.
     """
     keywords = Keywords(locals(), "attribution")
-    return attribute_corpus(df, keywords, faults=_list_empty("groupings", groupings, schemas.AUC_CROSSES)).auc_crosses()
+    return attribute_corpus(df, keywords, faults=_list_empty(keywords, "groupings", schemas.AUC_CROSSES)).auc_crosses()
 
 
 def named_pairs(
@@ -455,4 +454,4 @@ def named_pairs(
     >>> biasspark.named_pairs(df, pairs_of=pairs_of, id="id", models=["score"], label="rich").show()
     """
     keywords = Keywords(locals(), "attribution")
-    return attribute_corpus(df, keywords, faults=_list_empty("pairs_of", pairs_of, schemas.NAMED_PAIRS)).named_pairs()
+    return attribute_corpus(df, keywords, faults=_list_empty(keywords, "pairs_of", schemas.NAMED_PAIRS)).named_pairs()

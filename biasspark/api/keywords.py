@@ -80,7 +80,7 @@ class Keywords(Language):
                 self.tables[keyword] = value
 
     def measures(self, *, scored: bool = True, faults: Sequence[Fault] = ()) -> Measures:
-        """Return the checked measures. Raises `ConfigError` with all faults, those given first."""
+        """Return the checked measures. Raises `ConfigError` with all faults, also those given."""
         faults = [*faults]
         if "id" in self.given and (rule := broken_text_rule(self.given["id"])):
             faults.append(Fault(PATHS["id"], self.given["id"], rule, "Name the column that identifies a row."))

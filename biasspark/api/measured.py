@@ -57,7 +57,8 @@ class MeasuredCorpus:
         counts = measurement.counts.row_counts
         self.n_rows, self.rejects = counts.n_rows, dict(counts.rejects)
         self.warnings = tuple(measurement.warnings)
-        self._frames: dict[Table, Frame] = {}  # which take one more scan, lazy ones of Spark when they are computed
+        # Tables that need another scan. Frames of Spark are lazy: the scan runs when they are computed.
+        self._frames: dict[Table, Frame] = {}
         if surveyed.measures.templates:
             scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
             table = schemas.TEMPLATE_SCORES

@@ -531,7 +531,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_config(table: Mapping[str, Any], base: Path, faults: Sequence[Fault] = ()) -> Config:
-    """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, those given first."""
+    """Check a configuration, with paths relative to `base`. Raises `ConfigError` with all faults, also those given."""
     given = _drop_absent(table)
     optional = set() if given.keys() & _NEED_IDENTITIES else {"identities"}
     if "label_balance" in given and not given.keys() & {"models", *_NEED_MODELS}:  # only labels are counted
@@ -547,7 +547,7 @@ def parse_measures(
 
     ``models`` may be a list of columns, and ``identities`` a list of columns or an `Identities`. None counts as absent.
     Unless `scored`, there are no models: only labels are counted. Unless `grouped`, identities are optional. Raises
-    `ConfigError` with all faults, those given first.
+    `ConfigError` with all faults, also those given.
     """
     given = {name: plain(part) for name, part in _drop_absent(table).items() if scored or name != "models"}
     optional = {name for name, is_needed in (("models", scored), ("identities", grouped)) if not is_needed}

@@ -146,7 +146,7 @@ def named(names: str, entry: Kind, values: str = "", *, nonempty: bool = False, 
             elif (read_value := entry.read(inner)) is not ABSENT:
                 read_entries[name] = read_value
         if nonempty and given == {}:
-            spot.complain("it is empty. At least one entry is required.")
+            spot.complain("it has no entry. At least one is required.")
         if len(read_entries) > most:
             spot.complain(f"it has {len(read_entries)} entries. At most {most} are allowed.", "Use several runs.")
         return ABSENT if given is None else read_entries

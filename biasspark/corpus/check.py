@@ -65,7 +65,7 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 
 
 class ColumnNames:
-    """The columns of a corpus in messages. `fix` fixes a missing column if no column has a similar name."""
+    """The columns of a corpus in messages. `fix` says how to fix a missing column if no column has a similar name."""
 
     def __init__(self, names: Sequence[str], fix: str = NAME_ANOTHER) -> None:
         self.names, self.fix = names, fix

@@ -222,13 +222,17 @@ def test_a_run_of_partitions_of_which_one_has_no_date(tmp_path: Path) -> None:
 
 
 def test_files_of_other_dates_are_neither_inspected_nor_read(tmp_path: Path) -> None:
+    """Nor do they stop the other dates of a range, even of the first."""
     rows, corpus = make_rows(), tmp_path / "corpus"
     del rows["day"]
     write_parquet(corpus / f"day={RUN_DATE}", rows)
-    write_parquet(corpus / "day=2026-01-16", rows | {"score": ["0.5"] * N_ROWS})
-    (corpus / "day=2026-01-16" / "cut.parquet").write_bytes(b"PAR1")
-    (corpus / "day=2026-01-16" / "link.parquet").symlink_to("nothing")
-    assert run_well("measure", *configure(tmp_path, corpus={"run_date_column": "day"}))["n_rows"] == N_ROWS
+    write_parquet(corpus / "day=2026-01-14", rows | {"score": ["0.5"] * N_ROWS})
+    (corpus / "day=2026-01-14" / "cut.parquet").write_bytes(b"PAR1")
+    (corpus / "day=2026-01-14" / "link.parquet").symlink_to("nothing")
+    flags = configure(tmp_path, corpus={"run_date_column": "day"})
+    assert run_well("measure", *flags)["n_rows"] == N_ROWS
+    done = run("measure", *flags[:2], "--run-date", f"2026-01-14..{RUN_DATE}")
+    assert (done.code, [published["run_date"] for published in done.summary["published"]]) == (3, [RUN_DATE])
 
 
 def test_a_schema_need_not_name_the_partitions(tmp_path: Path) -> None:

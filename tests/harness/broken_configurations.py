@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tests.harness.least_configuration import MINIMAL_RULE
 
 Tables = dict[str, Any]
@@ -266,6 +268,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "no pair": ("named_pairs", {"pairs_of": {}}),
     "a pair without positives": ("named_pairs", {"pairs_of": {"p": {"negatives": "age > 9"}}}),
     "groupings as text": ("auc_crosses", {"groupings": "lang"}),
+    "groupings as array": ("auc_crosses", {"groupings": np.array(["lang", "day"])}),
 }
 """Functions, and what is wrong with their keywords."""
 
