@@ -112,7 +112,7 @@ def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path) -> 
 
 
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
-    unsearched = ATTRIBUTION | {"groupings": None, "tree": None}
+    unsearched = ATTRIBUTION | {"numeric": ["age", "job's"], "categorical": None, "groupings": None, "tree": None}
     _, out, err = run_well(folder, "--set", f"output.path={tmp_path}/warehouse", attribution=unsearched)
     assert out.splitlines()[1].split()[:3] == ["measure", "segment", "n_rows"]
     assert sum("`tree`" in text for text in json.loads(out.splitlines()[-1])["warnings"]) == 1

@@ -241,20 +241,22 @@ def test_the_job_publishes_what_the_function_returns(config: Path, rows: pd.Data
 
 
 RULES = """gate.rule=[
-    {name = "fails", metric = "bpsn_auc", baseline = "new", max_drop = 0.02, identity = "a"},
-    {name = "warns", metric = "negative_aeg", baseline = "new", max_rise = 0, severity = "warn", worst = true},
-    {name = "keeps", metric = "auc", baseline = "new", max_drop = 0.45},
+    {name = "fails", model = "old", metric = "bpsn_auc", baseline = "new", max_drop = 0.02, identity = "a"},
+    {name = "warns", model = "old", metric = "negative_aeg", baseline = "new", max_rise = 0, worst = true,
+     severity = "warn"},
+    {name = "keeps", model = "old", metric = "auc", baseline = "new", max_drop = 0.45},
     {name = "left to the nightly job", metric = "bpsn_auc", min = 0.5},
 ]"""
 
 
 def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, found: pd.DataFrame) -> None:
     """With the baseline and the model exchanged, better becomes worse."""
-    rules = ("--set", 'compare={baseline="new", models=["old"]}', "--set", RULES.replace("\n", " "))
+    rules = ("--set", 'compare={baseline="new", models=["old", "late"]}', "--set", RULES.replace("\n", " "))
     done = run_job(config, *rules, "--set", f"output.path={config.parent}/gated", job=job)
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
-    assert done.summary["tables"] == {"model_comparisons": 19, "comparison_alerts": 1 + 4 + 1}
+    assert [text for text in done.summary["warnings"] if text.startswith("compare: late with new: ")]
+    assert done.summary["tables"] == {"model_comparisons": 2 * 19, "comparison_alerts": 1 + 4 + 1}
     assert "gate: 1 fail, 2 warn, 2 insufficient_evidence, 1 pass\nfail: fails, old, all: bpsn_auc of a" in done.out
     read = open_views(config.parent / "gated").execute("SELECT * FROM latest_comparison_alerts").df()
     outcomes = dict(zip(zip(read["rule"], read["identity"], strict=True), read["outcome"], strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -155,3 +156,15 @@ def test_a_score_at_a_boundary_is_in_the_range_above() -> None:
         (4, [0.5], [2]),
         (7, [0.5], [4]),
     ]
+
+
+def entries_of(block: Block) -> list[tuple[int, float, int]]:
+    """Keys, scores and counts, as they are in the block."""
+    keys = np.repeat(block.keys, block.lengths)
+    return list(zip(keys.tolist(), block.scores.tolist(), block.counts.tolist(), strict=True))
+
+
+def test_a_block_of_many_keys_is_cut_in_order() -> None:
+    whole, edges = block_of(100, 5, 9), [0.2, 0.7]
+    wanted = [(n, [entry for entry in entries_of(whole) if bisect_right(edges, entry[1]) == n]) for n in range(3)]
+    assert [(score_range, entries_of(part)) for score_range, part in cut_block(whole, np.array(edges))] == wanted
