@@ -113,6 +113,7 @@ class SummedValue(NamedTuple):
     @staticmethod
     def of(target: Target, n_rows: int, mean: float | None = None) -> SummedValue:
         """Return the value to be summed up over at most `n_rows` rows, below the mean of the training rows if given."""
+        # Sums of n_rows values fit 62 bits; how far values lie below the mean may need one more.
         shift = 62 - LARGEST_BITS - max(n_rows, 1).bit_length() - (mean is not None)
         # Rounding to units may move a mean by half a unit.
         return SummedValue(target, shift, 0 if mean is None else int(np.ceil(mean * 2.0**shift)) + 1)

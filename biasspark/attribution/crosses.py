@@ -76,7 +76,7 @@ def count_pairs_of_groups(
 
 
 def list_named_pairs(pairs: Mapping[str, NamedPair], counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of `measure_crosses` of named pairs, given those of their groupings."""
+    """Return the rows of named pairs for `measure_crosses`, given their counts."""
     rows = []
     for row in sorted(counted, key=itemgetter(MODEL, SLICE)):
         name = row["grouping"]
@@ -92,8 +92,8 @@ def measure_crosses(
 
     For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
     half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
-    `rows` are, for crosses, the result of `count_pairs_of_groups`. `all_wrong` is twice the wrongly ordered pairs of
-    all rows, by model and slice with both labels.
+    `rows` are the result of `count_pairs_of_groups`, or of `list_named_pairs`. `all_wrong` is twice the wrongly ordered
+    pairs of all rows, by model and slice with both labels.
     """
     sums = (np.array([int(row[name]) for row in rows], object) for name in _SUMS)
     n_positive, n_negative, ordered, *square_sums = sums

@@ -18,8 +18,8 @@ def decide(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add ``false_discovery``, ``p_adjusted``, ``p_chance_adjusted``, ``found`` and ``confirmed`` to rows.
 
     p-values are adjusted together, by Benjamini and Hochberg (1995). A false discovery is a row whose training half
-    contradicts the estimation half. A row is found where ``p_adjusted`` < 0.05 and it is known to be none, and
-    confirmed where ``p_chance_adjusted`` < 0.05 as well. Inner nodes are not tested: they get None.
+    contradicts the estimation half. A row is found if ``p_adjusted`` < 0.05 and ``false_discovery`` is False, and
+    confirmed if ``p_chance_adjusted`` < 0.05 as well. Inner nodes are not tested: they get None.
     """
     decided = []
     for row in rows:

@@ -49,8 +49,8 @@ the variances at the values it would be 5.9 and 13.9%. For gaps it is 5.1 and 5.
 
     z(θ) = (p - θ) / sqrt(θ(1 - θ)/n)
 
-standard errors below p: its inverse is the score test. A true rate of 0 or 1 allows no exception, so such a bound is
-infinitely far from any other rate. A rate over no rows has no value.
+standard errors below p: the inverse of the interval is the score test. A true rate of 0 or 1 allows no exception, so
+such a bound is infinitely far from any other rate. A rate over no rows has no value.
 
 Counts are discrete, so a true rate of θ is called lower at 0.05 with a probability of up to 7.5%, and higher with more
 if nθ is small (docs/gate.md).

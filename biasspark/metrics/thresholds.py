@@ -148,7 +148,8 @@ def score_histograms(
 
     `bins` are by model the edges, ascending, and the index of each among the edges at which rows were counted. A bin
     holds the scores in [low edge, high edge); the last bin also holds its high edge. No score lies outside the edges.
-    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows.
+    ``(overall)`` has the cells ``negative`` and ``positive``. Suppressed groups have no rows. Ties within a bin make an
+    AEG that is computed from bins (Nuanced, figure 2) inexact.
     """
     groups, parts = counts.groups, []
     for model, (edges, indices) in bins.items():

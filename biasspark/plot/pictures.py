@@ -482,7 +482,7 @@ class _Rows(NamedTuple):
         return (self if identities is not None else self.filter(~pc.field("crossed"))).of_identities()
 
     def suite_of(self, given: Frame, metrics: Frame | None = None, *more: str) -> Rows:
-        """Return the given metrics, or those of a measured corpus, with some more columns; none without either."""
+        """Return the given metrics, or those of a measured corpus, with some more columns; no rows without either."""
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
         source, needed = given if metrics is None and has_metrics else metrics, (*_METRICS, *more)
         return () if source is None else _Rows.read(source, schemas.BIAS_METRICS, self.caller, needed=needed).keep()

@@ -199,6 +199,6 @@ def _count_by_range(narrow: DataFrame, many: Mapping[int, Numbers], most_bins: i
         return np.concatenate(list(ranges))
 
     parts = range_job.cut_batches(narrow, cut)
-    ranges = range_job.count_ranges(parts, [numbers.edges for numbers in many.values()], 1, measure, groups_a_task=1)
+    ranges = range_job.count_ranges(parts, [numbers.edges for numbers in many.values()], 1, measure)
     combined = range_job.combine_counts(ranges, combine, len(many))
     return {number: edges for (number, _, _), edges in combined.items()}

@@ -177,7 +177,7 @@ def draw_rate_curves(report: ReportData) -> Markup | None:
 
 
 def draw_slice_curves(report: ReportData, identity: str) -> Markup | None:
-    """Draw the rates of an identity, slices and their models side by side; with many slices None but for the worst."""
+    """Draw the rates of an identity by slice and model; with many slices, None for all but the worst identities."""
     models, slices = report.models()[:MAX_CURVES], report.slices()
     n_drawn = max(1, MAX_SLICE_CURVES // (len(slices) * len(models)))
     if identity not in report.pictured()[:n_drawn]:

@@ -57,7 +57,7 @@ class Lowest(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """An earlier run: its metrics on all rows, whether its files are gone, and in what it was measured differently."""
+    """An earlier run: its metrics on all rows, whether its files are gone, and what was measured differently."""
 
     run_date: date
     run_id: str

@@ -89,7 +89,8 @@ def prepare_comparison(surveyed: SurveyedCorpus) -> Comparison:
     settings = surveyed.measures.compare
     assert settings is not None
     group, clusters = None, [F.lit(False).alias(UNCLUSTERED)]
-    if id_column and settings.method == JACKKNIFE:
+    if settings.method == JACKKNIFE:
+        assert id_column is not None  # the configuration and the function require it
         # As text: -0.0 becomes 0.0, NaN becomes NULL.
         name = settings.cluster
         cluster = None if name is None else category(name, corpus.schema[name].dataType)

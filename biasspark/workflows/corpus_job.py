@@ -46,7 +46,8 @@ def describe_plan(plan: Plan, config: Config, session: str) -> str:
     corpus = config.corpus
     passes = [TYPES_PASS] if corpus.is_untyped and config.expressions else []
     passes += [SURVEY_PASS, *([IDS_PASS] if corpus.duplicates == "reject" else []), *plan.passes]
-    tables, listed = ", ".join(table.name for table in (*plan.tables, BIAS_RUNS)), f"\n{'':10}".join(passes)
+    tables = ", ".join(table.name for table in (*plan.tables, BIAS_RUNS))
+    listed = f"\n{'':10}".join(passes)
     return f"{write_toml(config.resolved())}\n\nsession:  {session}\ntables:   {tables}\npasses:   {listed}"
 
 

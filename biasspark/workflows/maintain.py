@@ -48,7 +48,7 @@ StoredRuns = Mapping[str, Collection[tuple[date, str]]]
 
 @dataclass(frozen=True)
 class Policy:
-    """The times up to which runs go that were superseded then, or that were started then and never published."""
+    """Runs that were superseded, or were started and never published, by these times are removed."""
 
     superseded_until: datetime
     started_until: datetime
@@ -184,8 +184,9 @@ def choose_removals(
 ) -> tuple[list[Removal], list[str]]:
     """Choose the runs to remove, and return also those of unknown age.
 
-    These are the runs of the policy. The latest run of a date or window, corpus and job is always kept, and so are the
-    latest accepted one, and runs of unknown age: those not in the ledger whose id does not have their start.
+    These are runs superseded by ``superseded_until``, and runs not in the ledger that started by ``started_until``. The
+    latest run of a date or window, corpus and job is always kept, and so are the latest accepted one, and runs of
+    unknown age: those not in the ledger whose id does not have their start.
     """
     views = defaultdict(list)
     for row in sorted(ledger, key=by_publication):

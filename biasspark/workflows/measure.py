@@ -1,4 +1,7 @@
-"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity."""
+"""Measure a corpus: rank every score once, and publish the bias metrics of every model, slice and identity.
+
+docs/how-it-works.md lists the steps, and the module of each.
+"""
 
 from __future__ import annotations
 

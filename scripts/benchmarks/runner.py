@@ -70,7 +70,7 @@ def _corpus(text: str) -> Path:
 
 
 def civil_corpus(rows: int) -> Path:
-    """Return a corpus whose rows are all annotated, made when first needed, and kept until another of the size is."""
+    """Return a corpus whose rows are all annotated, made when first needed, kept until one of that size replaces it."""
     sources = [*sorted((ROOT / "biasspark" / "synthetic").glob("*.*")), ROOT / "jobs" / "make_corpus.py"]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     folder = BUILD / f"civil-{rows}-{digest}"

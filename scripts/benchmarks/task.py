@@ -16,7 +16,7 @@ from biasspark.synthetic.wording import read_packaged
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"
 SEED = 1
-"""Of the corpora."""
+"""The seed of the synthetic corpora."""
 
 IDENTITY_NAMES, MODELS = tuple(read_packaged("civil")["identities"]), ("toxicity_1", "toxicity_6")
 """Annotators saw all identities of a comment or none, so one column says whether a row is annotated."""

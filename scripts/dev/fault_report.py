@@ -46,7 +46,7 @@ def read_docstrings() -> dict[str, tuple[str, str]]:
 
 
 def read_results(files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return by test, in the order of the files, the outcome of each of its cases; why, if it was skipped."""
+    """Return by test, in the order of the files, the outcome of each of its cases; of a skipped one the reason."""
     cases: dict[tuple[str, str], ElementTree.Element] = {}
     for file in files:
         for case in ElementTree.parse(file).iter("testcase"):

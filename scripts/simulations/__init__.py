@@ -1,1 +1,1 @@
-"""Simulations, and their results in `results/`, which the documentation quotes: each names the page."""
+"""Simulations, and their results in `results/`. Each module names the page that quotes it."""

@@ -481,6 +481,7 @@ def test_a_mitigation_experiment_shows_what_was_added() -> None:
     assert "After comments were added" in text
     assert "93 comments, of which 93" in text
     assert "After comments were added" not in read_text(page_without_charts(make_report(without=["training_balance"])))
+    assert "After comments were added" in read_text(page_without_charts(make_report(without=["label_balance"])))
 
 
 def test_the_identity_that_loses_rows_comes_first() -> None:
