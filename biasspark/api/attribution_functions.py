@@ -359,8 +359,11 @@ def attribution_slices(
     Keywords, errors, warnings and costs are those of `attribute`. In ``tree``, ``honest_fraction`` and ``seed`` split
     the rows, and ``max_bins`` cuts the numeric columns.
     """
-    changes = {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()}
-    keywords = Keywords(locals() | changes, "attribution")
+    keywords = Keywords(
+        locals()
+        | {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()},
+        "attribution",
+    )
     faults = []
     settings = keywords.tables["attribution"]["tree"]
     for key in ("max_depth", "min_leaf", "min_gain"):

@@ -74,13 +74,13 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
 
 @contextmanager
 def _name_unreadable(unreadable: Mapping[str, Fault]) -> Iterator[None]:
-    """Add the faults of columns that are not read to errors with values that name them."""
+    """Add the faults of columns that are not read to errors that name them."""
     try:
         yield
     except BiasSparkError as error:
-        values = " ".join(str(getattr(fault, "value", fault)) for fault in error.faults)
+        texts = " ".join(f"{fault.value} {fault.rule}" if isinstance(fault, Fault) else fault for fault in error.faults)
         words = {name: rf"(?i)(?<!\w){re.escape(name)}(?!\w)" for name in unreadable}
-        error.faults = (*(unreadable[name] for name, word in words.items() if re.search(word, values)), *error.faults)
+        error.faults = (*(unreadable[name] for name, word in words.items() if re.search(word, texts)), *error.faults)
         raise
 
 

@@ -201,7 +201,8 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
 def _analyze_expression(corpus: DataFrame, text: str, is_predicate: bool) -> T.DataType:
     """Return the type of an expression. Raises what the engine raises for one that is random or needs other rows."""
     value = expression(corpus, text)
-    kind = corpus.select(value).schema[0].dataType
+    # Within a call a word at the end is no alias: `a > 1 or` would be `a > 1 AS or`. The text may end in a comment.
+    kind = corpus.select(value, expression(corpus, f"isnull({text}\n)")).schema[0].dataType
     if is_embedded(corpus.sparkSession):
         _plan(corpus, value)
     if isinstance(kind, T.BooleanType) or not is_predicate:

@@ -145,7 +145,7 @@ def plan_measurement(config: Config) -> Plan:
 # ---- the command line
 
 EXAMPLES = f"""\
-{DATED_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2026-01-01..2026-03-31 \\
+{DATED_EXAMPLES}  %(prog)s --config conf/demo.toml --run-date 2017-09-01..2017-09-30 \\
       --set corpus.run_date_column=created_date --only-missing
 
 Each date of a range is measured and published separately, in order. A date that fails is reported, and the others are

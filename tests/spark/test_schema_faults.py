@@ -163,6 +163,8 @@ def test_predicates_that_look_at_other_rows_or_are_left_to_chance(spark: SparkSe
         ("r['none'] = 1", "`none`"),
         ("upper(y, y) = 'x'", "arguments"),
         (f"s < {10**38}", "38 digits"),
+        ("s > 1 or", "Spark SQL"),  # by itself, "or" would be an alias
+        ("s > 1 -- and\n y", "Spark SQL"),
     ],
 )
 def test_a_refused_predicate_is_explained(spark: SparkSession, text: str, words: str) -> None:
@@ -178,6 +180,7 @@ def test_a_refused_predicate_is_explained(spark: SparkSession, text: str, words:
     [
         ("nosuch = 1", "`nosuch`"),
         ("s >", "Spark SQL"),
+        ("s > 1 and", "Spark SQL"),
         ("s", "double"),
         ("max(s) > 0", OF_ONE_ROW),
         ("rand(7) < 0.5", CHANCE),
