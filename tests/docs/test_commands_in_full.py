@@ -59,10 +59,8 @@ def demo(clone: Path) -> Path:
 
 
 def write_comments(folder: Path) -> None:
-    """Write comments of every day of a January, with the columns of the configuration in the documents."""
+    """Write comments with the columns of the configuration in the documents."""
     comments = make_table(CivilRequest(rows=20_000, seed=1))
-    days = pa.array([f"2026-01-{row % 31 + 1:02}" for row in range(len(comments))]).cast(pa.date32())
-    comments = comments.set_column(comments.schema.get_field_index("created_date"), "created_date", days)
     folder.mkdir(parents=True)
     pq.write_table(comments.append_column("lang", pa.array(["en"] * len(comments))), folder / "part.parquet")
 
