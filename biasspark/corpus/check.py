@@ -16,7 +16,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
 from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
 from biasspark.session import expression, is_embedded
-from biasspark.session.spark_errors import translate_spark_errors
+from biasspark.session.spark_errors import TYPE_MISMATCH, translate_spark_errors
 from biasspark.text import closest_match, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -234,4 +234,6 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
     unquoted = [name for name in columns.names if "." in name and name in str(fault.value)]
     rule = columns.list_after(f"{fault.rule} {expected.rule}")
     advice = f"Did you mean '{close}'?" if close else "Correct it."
+    if on_embedded and TYPE_MISMATCH[1:] in rule:  # Spark converts more types
+        advice = "Correct it, or run it on Spark."
     return replace(fault, rule=rule, fix=f"Write `{unquoted[0]}` in backquotes." if unquoted else advice)

@@ -39,6 +39,7 @@ _NO_CATALOG = (
     "their jars"
 )
 _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
+TYPE_MISMATCH = "an operator or a function is given values of a type that it does not take. Cast them"
 _MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
 _VALUE_EXPLANATIONS = {  # expressions that fail on a value
     "CAST_INVALID_INPUT": "a string cannot be cast to the requested type. Use try_cast",
@@ -97,7 +98,7 @@ _EXPLANATIONS: dict[str, errors.Text] = {
     ),
     "UNRESOLVED_COLUMN": "it names a column that does not exist",
     "FIELD_NOT_FOUND": "it names a field that does not exist",
-    "DATATYPE_MISMATCH": "an operator or a function is given values of a type that it does not take. Cast them",
+    "DATATYPE_MISMATCH": TYPE_MISMATCH,
     "WRONG_NUM_ARGS": "a function has too few or too many arguments",
     "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION": (
         "a number has more than 38 digits. Write it with fewer, or as a floating-point number, such as 1e40"

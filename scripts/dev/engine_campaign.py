@@ -92,7 +92,7 @@ def answer(spark: SparkSession, case: Case, folder: str) -> Answer:
     except BiasSparkError as error:
         messages = [str(message) for message in getattr(error, "messages", None) or [str(error)]]
         keys = [".".join(map(str, getattr(fault, "path", ()))) for fault in getattr(error, "faults", ())]
-        is_refused = any("embedded engine" in message for message in messages)
+        is_refused = any(re.search("embedded engine|run it on Spark", message) for message in messages)
         return Answer(error.exit_code, sorted(filter(None, keys)), is_refused, message="\n".join(messages)[:2000])
     except Exception as error:  # noqa: BLE001 - what no job expects is a difference, too
         return Answer(1, [type(error).__name__], message=str(error)[:2000])

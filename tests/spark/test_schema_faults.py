@@ -174,6 +174,16 @@ def test_a_refused_predicate_is_explained(spark: SparkSession, text: str, words:
     assert words in f"{fault.rule} {fault.fix}"
 
 
+def test_a_comparison_that_only_spark_converts(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([], "y BOOLEAN, s DOUBLE, u DOUBLE")
+    measures = measures_of(slices={"x": "y = 'true'"})
+    if is_embedded(spark):
+        (fault,) = schema_faults(corpus, measures).values()
+        assert "on Spark" in str(fault.fix)
+    else:
+        check_schema(corpus, measures)
+
+
 @pytest.mark.spark("reads every format, and words of Spark")
 @pytest.mark.parametrize(
     ("text", "words"),
