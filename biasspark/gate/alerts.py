@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
+from math import nan
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -112,13 +113,30 @@ def list_missing(rule: Rule, present: Collection[Key]) -> list[Key]:
 # ---- the rules of a run
 
 
+class AucEvidence(NamedTuple):
+    """An AUC with the data for its interval, as in `Aucs`."""
+
+    auc: float = nan
+    variance: float = nan
+    n_low: float = nan
+    n_high: float = nan
+    by_logit: bool = False
+
+
+class RateEvidence(NamedTuple):
+    """The counted rows and all rows of a rate, in the subgroup and in the background, which only gaps use."""
+
+    counted: float = nan
+    among: float = nan
+    background_counted: float = nan
+    background_among: float = nan
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    The interval follows from the `evidence`, () without one: of an AUC its value, its variance, the rows of both cells,
-    and 1 if it is by ``logit_delong``; of a rate or its gap counted rows and all rows in the subgroup and, for a gap,
-    in the background. `run_id` is that of an earlier run.
+    The interval follows from the `evidence`; without one there is none. `run_id` is that of an earlier run.
     """
 
     key: MetricKey
@@ -127,7 +145,7 @@ class Measured:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    evidence: tuple[float, ...] = ()
+    evidence: AucEvidence | RateEvidence | None = None
     run_id: str | None = None
 
 
@@ -174,13 +192,14 @@ def evaluate_rule(
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
-    nothing = (np.nan,) * (5 if rule.threshold is None else 4 if rule.is_gap else 2)
-    evidence = [(row.evidence if row else ()) or nothing for row in measured]
+    nothing = AucEvidence() if rule.threshold is None else RateEvidence()
+    evidence = [(row.evidence if row else None) or nothing for row in measured]
     columns = np.array(evidence, float).reshape(-1, len(nothing)).T
     if rule.threshold is None:
         auc, variance, n_low, n_high, by_logit = columns
         return Aucs(auc, variance, n_low, n_high, by_logit == 1)
-    return RateGaps(Rates(*columns[:2]), Rates(*columns[2:])) if rule.is_gap else Rates(*columns)
+    subgroup, background = Rates(*columns[:2]), Rates(*columns[2:])
+    return RateGaps(subgroup, background) if rule.is_gap else subgroup
 
 
 def _describe(rule: Rule, row: EvaluatedRow, level: float, violation: float | None, compliance: float | None) -> Alert:
@@ -327,7 +346,7 @@ def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> 
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
     low, high, method = intervals.auc_interval(auc, variance, n_low, n_high, level)
-    evidence = zip(auc, variance, n_low, n_high, method == intervals.LOGIT_DELONG, strict=True)
+    evidence = map(AucEvidence, auc, variance, n_low, n_high, method == intervals.LOGIT_DELONG)
     return _list_measured(rows, map(_key, rows), "auc", (low, high), evidence)
 
 
@@ -343,9 +362,8 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
         ends = (
             intervals.newcombe_difference(subgroup, background, z) if is_gap else intervals.wilson_interval(subgroup, z)
         )
-        counts = zip(*subgroup, *(background if is_gap else ()), strict=True)
         keys = [(row["model"], row["slice"], row["identity"], metric, row["threshold"]) for row in rows]
-        measured += _list_measured(rows, keys, metric, ends, counts)
+        measured += _list_measured(rows, keys, metric, ends, map(RateEvidence, *subgroup, *background))
     return measured
 
 
@@ -354,7 +372,7 @@ def _list_measured(
     keys: Iterable[MetricKey],
     column: str,
     ends: tuple[Floats, Floats],
-    evidence: Iterable[tuple[float, ...]],
+    evidence: Iterable[AucEvidence | RateEvidence],
 ) -> list[Measured]:
     return [
         Measured(
@@ -364,7 +382,7 @@ def _list_measured(
             value=row[column],
             low=_known(low),
             high=_known(high),
-            evidence=() if np.isnan(numbers).any() else tuple(map(float, numbers)),
+            evidence=None if np.isnan(low) else numbers,
             run_id=row.get("run_id"),
         )
         for row, key, low, high, numbers in zip(rows, keys, *ends, evidence, strict=True)

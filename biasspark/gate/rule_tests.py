@@ -87,7 +87,7 @@ class Aucs:
     variance is NaN.
 
     All estimates have ``value``, an AUC, a rate, or a gap + 1/2; ``complement``, whose bounds are 1 less those of the
-    value; ``absolute``, which is 1/2 - |gap|: the lower, the worse; and ``standard_errors``.
+    value; and ``standard_errors``. Gaps also have ``absolute``, which is 1/2 - |gap|: the lower, the worse.
     """
 
     value: Floats
@@ -126,11 +126,6 @@ class Rates(Share):
     def complement(self) -> Rates:
         """1 - value: the rows that are not counted."""
         return Rates(self.among - self.counted, self.among)
-
-    @property
-    def absolute(self) -> Rates:
-        """The smaller of value and 1 - value."""
-        return Rates(np.minimum(self.counted, self.among - self.counted), self.among)
 
     def standard_errors(self, theta: Floats | float) -> Floats:
         """Return how many standard errors each rate lies above θ, with the standard error at θ."""
@@ -188,6 +183,7 @@ def compare_with_bound(estimates: Estimates, bound_kind: str, bound: float) -> t
     bounds of ``min`` and ``max`` are gap + 1/2.
     """
     if bound_kind == "max_abs":
+        assert not isinstance(estimates, Rates)  # which are no gaps
         z, z_opposite = (estimates.absolute.standard_errors(0.5 + sign * bound) for sign in (-1, 1))
         violation = np.minimum(apply(normal_tail, -z) + apply(normal_tail, -z_opposite), 1.0)
         return violation, apply(normal_tail, np.minimum(z, -z_opposite))
@@ -212,6 +208,8 @@ def compare_with_baseline(
             now, before = now.complement, before.complement
         z = standard_errors(now, before)
         return apply(normal_tail, -z), apply(normal_tail, z)
+    assert not isinstance(now, Rates)  # which are no gaps
+    assert not isinstance(before, Rates)
     now, before = now.absolute, before.absolute
     # Each p-value is the larger of two: of violation over signs of the earlier gap, of compliance of the current one.
     z = standard_errors(now, before, 0.5, 0.5)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, EvaluatedRow, Measured, alerts_table, evaluate_rule
+from biasspark.gate.alerts import Alert, AucEvidence, EvaluatedRow, Measured, alerts_table, evaluate_rule
 from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval
 
@@ -26,7 +26,7 @@ def rule_of(**changes: Any) -> Rule:
 
 def auc_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Measured:
     low, high = logit_interval(auc, variance)
-    evidence = (auc, variance, n, n, 1)
+    evidence = AucEvidence(auc, variance, n, n, by_logit=True)
     return Measured(key=("m", "all", "", "", None), value=auc, low=low, high=high, evidence=evidence)
 
 
