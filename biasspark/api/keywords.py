@@ -41,6 +41,13 @@ MAIN_KEYS = {
     "pinned_auc": "trials",
 }
 """Tables that may be given by a single value, and its key. True stands for all defaults, False for no table."""
+_ARRAYS: dict[str, type] = {
+    **dict.fromkeys(("models", "identities", "numeric", "categorical", "targets"), str),
+    **dict.fromkeys(("label_positive", "thresholds", "at", "buckets"), object),
+}
+"""Keywords that may be an array, and the type of its entries. Any other array has the values of a column."""
+_SETTINGS = {"identities", "thresholds", "label_balance", "pairs"}
+"""Keywords that may be a dict with arrays in it."""
 _SHARED = {"models", "identities", "slices", *PATHS, *MAIN_KEYS}
 """Keywords that mean the same in every function that has them."""
 
@@ -62,7 +69,7 @@ class Keywords(Language):
     is_call = True
 
     def __init__(self, arguments: Mapping[str, Any], part: str = "") -> None:
-        arguments = {name: value if name == "df" else _with_lists(value) for name, value in arguments.items()}
+        arguments = {name: value if name == "df" else _read_arrays(name, value) for name, value in arguments.items()}
         self.narrow = arguments.get("narrow", False)
         self.given = given = {name: value for name, value in arguments.items() if name in _SHARED}
         keys = {name: value for name, value in arguments.items() if name not in {"df", *given}} if part else {}
@@ -139,13 +146,22 @@ class Keywords(Language):
         return super().value(value)
 
 
-def _with_lists(value: Any) -> Any:
-    """Return arrays of numpy, indices of pandas and ranges as lists, also within a dict."""
+def _read_arrays(keyword: str, value: Any) -> Any:
+    """Return a value with lists in place of those arrays that the keyword may have."""
+    is_dict = isinstance(value, Mapping)
+    return _with_lists(value, object if is_dict and keyword in _SETTINGS else _ARRAYS.get(keyword, ()))
+
+
+def _with_lists(value: Any, entry: type | tuple[()]) -> Any:
+    """Return ranges, arrays of numpy, and indices of pandas with such entries as lists, also within a dict."""
     if isinstance(value, Mapping):
-        return {key: _with_lists(inner) for key, inner in value.items()}
-    if isinstance(value, range):
-        return list(value)
-    return value.tolist() if getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist") else value
+        return {key: _with_lists(inner, entry) for key, inner in value.items()}
+    # A column of Spark seems to have any attribute, but not those with underscores.
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) == 1
+    if not is_array and not isinstance(value, range):
+        return value
+    entries = value.tolist() if is_array else list(value)
+    return entries if all(isinstance(one, entry) for one in entries) else value
 
 
 def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:

@@ -79,7 +79,7 @@ def _read_models(spot: Spot) -> Any:
     if isinstance(spot.value, list | tuple):
         return {name: name for name in kinds.list_of(nonempty=True).read(spot)}
     if isinstance(spot.value, Mapping):
-        return kinds.named("a model's name", kinds.string(), "the score column", nonempty=True).read(spot)
+        return kinds.named("a model's name", kinds.string(), "the name of the score column", nonempty=True).read(spot)
     rule = Words("It must be a table.", "It must be text, a list or a dict.")
     return spot.complain(("this is ", type_of(spot.value), ". ", rule))
 
@@ -561,5 +561,5 @@ def parse_identities(value: object) -> Identities:
 
 def _drop_absent(table: Mapping[str, Any]) -> dict[str, Any]:
     """Drop parts that are None, and empty identities, which ``resolved`` has in a configuration without identities."""
-    empty = {"identities": plain(Identities())}
-    return {name: part for name, part in table.items() if part is not None and part != empty.get(name)}
+    empty = plain(Identities())
+    return {name: part for name, part in table.items() if part is not None and (name != "identities" or part != empty)}

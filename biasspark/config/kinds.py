@@ -115,7 +115,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
     def read(spot: Spot) -> Any:
         if not isinstance(spot.value, list | tuple):
-            is_entry = entry.title == "text" and isinstance(spot.value, str)
+            is_entry = isinstance(spot.value, str) if entry.title == "text" else is_number(spot.value)
             fix = ("Write ", Setting(spot.path, [spot.value]), ".") if is_entry else spot.fix
             return spot.refuse_type("a list", fix)
         if nonempty and not spot.value:

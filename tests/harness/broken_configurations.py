@@ -230,6 +230,11 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "no label": ("bias_metrics", {"label": None}),
     "no models": ("bias_metrics", {"models": None}),
     "models as set": ("bias_metrics", {"models": {"new"}}),
+    "models as scores": ("bias_metrics", {"models": np.array([0.1, 0.9])}),
+    "columns in place of names": (
+        "bias_metrics",
+        {"models": {"new": np.array([0.1, 0.9])}, "label": np.array(["toxic"]), "slices": {"a": np.array([True])}},
+    ),
     "no identities": ("bias_metrics", {"identities": None}),
     "identity as number": ("bias_metrics", {"identities": [1]}),
     "identity as key": ("bias_metrics", {"identities": {"gay": "sex <> 1"}}),

@@ -139,6 +139,38 @@ def test_models_in_any_form(models: Any, expected: dict[str, str]) -> None:
     assert (measures.models, measures.identities.threshold) == (expected, 0.7)
 
 
+def test_values_may_be_arrays() -> None:
+    arrays = measures_of(thresholds=np.linspace(0, 1, 3), label_balance={"length": "n", "buckets": range(10, 30, 10)})
+    assert arrays == measures_of(thresholds=[0, 0.5, 1], label_balance={"length": "n", "buckets": [10, 20]})
+
+
+class SparkColumn:
+    """As a Column of Spark: it has any attribute, and no truth value."""
+
+    def __getattr__(self, name: str) -> SparkColumn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __eq__(self, other: object) -> SparkColumn:  # type: ignore[override]
+        return self
+
+    def __bool__(self) -> bool:
+        raise ValueError("no truth value")
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("column", [pd.Series(["a text of a row", None]), pd.Series([0.123, 0.9]), SparkColumn()])
+def test_a_column_in_place_of_its_name_is_a_fault_that_does_not_show_it(column: Any) -> None:
+    for keyword in ({"models": {"new": column}}, {"models": column}, {"label": column}, {"slices": {"a": column}}):
+        with pytest.raises(ConfigError) as caught:
+            biasspark.bias_metrics(NO_FRAME, **ASKED | keyword)
+        assert len(caught.value.messages) == 1
+        assert "a text" not in str(caught.value)
+        assert "0.123" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", MAIN_KEYS)
 def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
     value: Any = {"thresholds": [0.5], "label_balance": "text", "templates": "t"}.get(name, 3)
