@@ -7,7 +7,6 @@ Every function takes the rows of one slice that count for one model: `score`, `l
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, stdev
@@ -149,23 +148,11 @@ def histogram_edges(scores: Iterable[float], bins: int) -> list[float]:
     return [low + (high - low) * place / bins for place in range(bins)] + [high]
 
 
-def find_bin(score: float, edges: Sequence[float]) -> int:
-    """The bin that a score lies in: from its lower edge, up to its upper; the last has both."""
-    if score == edges[-1]:
-        return len(edges) - 2
-    for place in range(len(edges) - 1):
-        if edges[place] <= score < edges[place + 1]:
-            return place
-    raise ValueError(f"{score} lies in no bin")
-
-
-def histogram(scores: Iterable[float], edges: Sequence[float]) -> dict[int, Row]:
+def histogram(scores: Scores, edges: Sequence[float]) -> dict[int, Row]:
     """The bins that are not empty."""
-    counts = Counter(find_bin(float(score), edges) for score in scores)
-    return {
-        place: {"bin_low": edges[place], "bin_high": edges[place + 1], "n_rows": count}
-        for place, count in counts.items()
-    }
+    counts = np.histogram(scores, edges)[0].tolist()
+    bins = [{"bin_low": low, "bin_high": high} for low, high in pairwise(edges)]
+    return {place: bins[place] | {"n_rows": count} for place, count in enumerate(counts) if count}
 
 
 # ---- label balance

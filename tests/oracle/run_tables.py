@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.oracle.bias_names import name_bias
 from tests.oracle.intervals import auc_interval
-from tests.oracle.optional_metrics import TERMS, divide, label_balance, threshold_rates, threshold_summary
+from tests.oracle.optional_metrics import TERMS, divide, histogram, label_balance, threshold_rates, threshold_summary
 from tests.oracle.suite import PAIRS
 
 OVERALL = "(overall)"
@@ -184,13 +184,12 @@ def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
 
 def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:
     """Count the scores of every cell in bins from 0 to 1; an empty bin is none."""
-    found = {}
-    for cell, scores in cells.items():
-        counts, ends = np.histogram(scores, config["histograms"]["bins"], (0, 1))
-        for place in map(int, np.flatnonzero(counts)):
-            of_bin = {"bin_low": float(ends[place]), "bin_high": float(ends[place + 1]), "n_rows": int(counts[place])}
-            found[identity, cell, place] = of_bin
-    return found
+    edges = np.linspace(0, 1, config["histograms"]["bins"] + 1).tolist()
+    return {
+        (identity, cell, place): row
+        for cell, scores in cells.items()
+        for place, row in histogram(scores, edges).items()
+    }
 
 
 def sum_up(overall: Values, tables: Tables) -> Values:

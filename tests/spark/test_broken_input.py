@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from itertools import permutations
 from pathlib import Path
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from biasspark.corpus.survey import survey_corpus
 from biasspark.errors import InputError
-from tests.harness.least_configuration import raised_fault
 from tests.harness.small_corpora import (
     cell_sizes,
     fault_of,
@@ -206,32 +204,6 @@ def test_a_missing_table(spark: SparkSession) -> None:
 
 def test_no_rows(spark: SparkSession, formats: Path) -> None:
     assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "no rows")
-
-
-@pytest.mark.parametrize(
-    ("rows", "path", "words"),
-    [
-        (
-            [(None, 0.5, 1.0), (None, 0.5, 1.0), (True, None, 1.0), (False, math.nan, None)],
-            (),
-            ("model s", "2 scores", "'s'", "null_score 1, nan_score 1"),
-        ),
-        pytest.param(
-            [(None, 0.5, 1.0), (None, None, 1.0)],
-            ("label", "column"),
-            ("2 rows", "null_label 2"),
-            id="labels",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_no_row_that_can_be_used(
-    spark: SparkSession, rows: list[Any], path: tuple[str, ...], words: tuple[str, ...]
-) -> None:
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE")
-    fault = raised_fault(InputError, measure_corpus, corpus, measures_of())
-    assert fault.path == path
-    assert holds(str(fault), *words)
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")

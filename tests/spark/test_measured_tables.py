@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
-from scipy.stats import mannwhitneyu, rankdata
-from sklearn.metrics import roc_auc_score
 
 import biasspark
 from biasspark import ConfigError, MeasuredCorpus
@@ -28,8 +25,6 @@ from tests.fixtures.edge_case_corpus import (
     measures,
 )
 from tests.oracle import optional_metrics as oracle
-from tests.oracle.intervals import logit_interval
-from tests.oracle.suite import PAIRS, cut_cells
 
 SAMPLED = ("trials", "sampled_mean", "sampled_sd")
 Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -76,41 +71,6 @@ def test_a_table_is_named_by_its_name(golden: MeasuredCorpus) -> None:
     for name in ("bias_metric", "auc_crosses"):
         with pytest.raises(ConfigError, match="no such table"):
             golden.table(name)
-
-
-# ---- other libraries
-
-
-def test_the_suite_agrees_with_scikit_learn_and_scipy(spark: SparkSession, annotated_path: str) -> None:
-    frame = spark.read.parquet(annotated_path)
-    identities: dict[str, Any] = {"columns": ["male", "female"], "crossed": {"pairs": True, "min_rows": 10}}
-    metrics = biasspark.bias_metrics(frame, models=["tied", "smooth"], label="toxic", identities=identities)
-    suite, corpus = metrics.collect(), frame.toPandas()
-    states = {name: corpus[name].astype("Float64") >= 0.5 for name in ("male", "female")}  # NA where it is unknown
-    states["male & female"] = states["male"] & states["female"]
-    assert {(row.model, row.identity) for row in suite} == set(product(("tied", "smooth"), states))
-    for row in suite:
-        cells = cut_cells(corpus[row.model], corpus["toxic"], states[row.identity].to_numpy(float, na_value=np.nan))
-        assert [row[f"n_{cell}"] for cell in cells] == [len(found) for found in cells.values()]
-        for metric, (low, high) in PAIRS.items():
-            offset = 0.5 if metric.endswith("aeg") else 0.0
-            labels = np.repeat([0, 1], [len(cells[low]), len(cells[high])])
-            by_sklearn = roc_auc_score(labels, np.r_[cells[low], cells[high]])
-            by_scipy = mannwhitneyu(cells[high], cells[low]).statistic / len(cells[low]) / len(cells[high])
-            assert row[metric] + offset == pytest.approx(by_sklearn, abs=1e-12, rel=0)
-            assert row[metric] + offset == pytest.approx(by_scipy, abs=1e-12, rel=0)
-            variance = delong_variance_by_ranks(cells[low], cells[high])
-            if 0 < by_sklearn < 1 and variance > 0:
-                ends = logit_interval(by_sklearn, variance)
-                assert [row[f"{metric}_low"] + offset, row[f"{metric}_high"] + offset] == pytest.approx(ends, abs=1e-12)
-
-
-def delong_variance_by_ranks(low: np.ndarray, high: np.ndarray) -> float:
-    """DeLong's variance from mid-ranks, by the method of Sun and Xu 2014."""
-    n, m, together = len(low), len(high), rankdata(np.r_[low, high])
-    of_low = 1 - (together[:n] - rankdata(low)) / m
-    of_high = (together[n:] - rankdata(high)) / n
-    return float(np.var(of_low, ddof=1) / n + np.var(of_high, ddof=1) / m)
 
 
 # ---- label balance and templates

@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Self
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark.sql.functions as F
@@ -138,13 +137,6 @@ def test_the_ledger_has_what_the_record_says(warehouse: Warehouse, spark: SparkS
     (row,) = (row for row in read_ledger(spark, warehouse.store, RUN_DATE) if row["corpus"] == HOSTILE)
     record = vars(record_of()) | vars(warehouse.hostile) | {"published_at": row["published_at"]}
     assert row == record | {"warnings": list(record["warnings"])}
-
-
-def test_pandas_reads_the_folder_as_it_is(warehouse: Warehouse) -> None:
-    rows = pd.read_parquet(warehouse.folder / "bias_metrics", filters=[("corpus", "==", HOSTILE)])
-    assert list(rows["identity"]) == ["female", "male"]
-    assert set(rows["run_id"]) == {warehouse.hostile.run_id}
-    assert set(rows["run_date"].astype(str)) == {"2026-01-15"}
 
 
 def test_a_rerun_supersedes_the_date_with_equal_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from biasspark.config import Privacy
 from biasspark.metrics.pinned import pinned_aucs
@@ -56,6 +57,9 @@ def test_every_number_agrees_with_brute_force(corpus: Scored, rows: dict[str, di
             offset = 0.5 if metric in GAPS else 0.0
             auc, variance = auc_by_pairs(cells[low], cells[high]), delong_variance(cells[low], cells[high])
             assert row[metric] == (None if math.isnan(auc) else auc - offset)
+            if row[metric] is not None:
+                labels = np.repeat([0, 1], [len(cells[low]), len(cells[high])])
+                assert auc == pytest.approx(roc_auc_score(labels, np.r_[cells[low], cells[high]]), abs=1e-12)
             assert (row[f"{metric}_reason"] is None) == (not math.isnan(auc))
             known = None if math.isnan(variance) else variance
             method, ends = oracle.auc_interval(auc, known, len(cells[low]), len(cells[high]), 0.95)
