@@ -214,20 +214,24 @@ def run_job(
         write_stderr(f"{parser.prog}: error: {'terminated' if is_terminated else 'interrupted'}\n")
         return TERMINATED if is_terminated else INTERRUPTED
     except Exception as error:  # noqa: BLE001 - uncaught, its message could show data
-        exit_code, _ = print_failure(parser.prog, error, arguments.debug)
-        return exit_code
+        return print_failure(parser.prog, error, arguments.debug)
 
 
-def print_failure(who: str, error: Exception, debug: bool) -> tuple[int, Sequence[str]]:
-    """Print the faults of an error on stderr, one per line, and return the exit code and the faults.
+def print_failure(who: str, error: Exception, debug: bool) -> int:
+    """Print the faults of an error on stderr, one per line, and return the exit code.
 
     With `debug` the traceback is printed first, which may show data.
     """
     if debug:
         write_stderr("".join(traceback.format_exception(error)))
-    known = error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
+    known = without_data(error)
     write_stderr("".join(f"{who}: error: {show_visibly(message)}\n" for message in known.messages))
-    return known.exit_code, known.messages
+    return known.exit_code
+
+
+def without_data(error: Exception) -> BiasSparkError:
+    """Return an error whose messages may be shown: an unexpected one is described without its message."""
+    return error if isinstance(error, BiasSparkError) else BiasSparkError(describe_unexpected(error))
 
 
 def describe_unexpected(error: BaseException) -> str:

@@ -64,7 +64,7 @@ def publish_attribution(corpus: DataFrame, context: RunContext) -> Outcome:
             small = {table: rows for table, rows in tables.items() if isinstance(rows, pa.Table)}
             features, min_leaf = surveyed.values.tree_features, surveyed.attribution.split.min_leaf
             shown = partial(show_lost, small, attribution_warnings.describe_rare(features, min_leaf))
-            return progress.end(context.publish(tables, ranked.counts.row_counts, warnings, shown))
+            return context.publish(tables, ranked.counts.row_counts, warnings, shown)
 
 
 # ---- the survey and the ranking

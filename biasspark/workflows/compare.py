@@ -80,7 +80,7 @@ def publish_comparison(corpus: DataFrame, context: RunContext) -> Outcome:
     table = model_comparisons(compared, config.intervals.level)
     gate_result = judge_comparison(compared, config, list_missing_models(comparison.counts))
     warnings, shown = comparison.list_warnings(compared), partial(show_changes, table)
-    return progress.end(context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, gate_result))
+    return context.publish({MODEL_COMPARISONS: table}, comparison.counts, warnings, shown, gate_result)
 
 
 def prepare_comparison(surveyed: SurveyedCorpus) -> Comparison:

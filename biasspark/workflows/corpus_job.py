@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from biasspark.corpus.csv_rows import TYPES_PASS
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import IDS_PASS, list_row_dates, read_corpus
 from biasspark.corpus.survey import SURVEY_PASS
-from biasspark.errors import GATE_FAILED, ConfigError, Fault, NoRows
+from biasspark.errors import GATE_FAILED, BiasSparkError, ConfigError, Fault, NoRows
 from biasspark.interrupts import raise_earlier_interrupt
 from biasspark.session import engine_of, engine_version, find_session, follow_tasks, starting_workers
 from biasspark.tables.ledger import list_published
@@ -28,7 +29,7 @@ from biasspark.tables.runs import Run, RunRecord, new_run
 from biasspark.tables.schemas import BIAS_RUNS, Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
-from biasspark.text import format_count, show_value, show_visibly
+from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.corpus_steps import SurveyedCorpus, survey_for_ranking
 from biasspark.workflows.judge import GateResult
 
@@ -258,12 +259,14 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
     """Measure run dates in order, and summarize which were published, skipped and failed.
 
     A single date raises its errors. Of a range, a date that fails does not stop the others, and the exit code is the
-    lowest nonzero code of any date. With `debug` its traceback is printed, which may show data.
+    lowest nonzero code of any date. Faults that several dates share, as that a date has no rows, are printed once. With
+    `debug` the traceback of each is printed, which may show data.
     """
     wanted = [day for day in days if day not in published]
     if len(days) == 1 and wanted:
-        return measure(*wanted)
+        return progress.end(measure(*wanted))
     outcomes, codes = [], []
+    dates_of_faults: defaultdict[object, list[date]] = defaultdict(list)
     for number, day in enumerate(wanted, 1):
         progress.stage(f"{day}, date {number} of {len(wanted)}")
         start = progress.seconds
@@ -271,9 +274,13 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
             outcome = measure(day)
         except Exception as error:  # noqa: BLE001 - the other dates are measured whatever has happened
             raise_earlier_interrupt(error)
-            code, faults = cli.print_failure(str(day), error, debug)
-            failure = {"job": job, "status": "failed", "run_date": day, "exit_code": code}
-            outcome = cli.Outcome(summary=failure | {"faults": faults}, exit_code=code)
+            known = cli.without_data(error)
+            same = dates_of_faults[NoRows if isinstance(error, NoRows) else known.messages]
+            shown = error if debug or not same else BiasSparkError(f"the same fault as on {same[0]}.")
+            cli.print_failure(str(day), shown, debug)
+            same.append(day)
+            failure = {"job": job, "status": "failed", "run_date": day, "exit_code": known.exit_code}
+            outcome = cli.Outcome(summary=failure | {"faults": known.messages}, exit_code=known.exit_code)
         outcomes.append(progress.time(outcome, start))
         codes.append(cli.print_outcome(outcomes[-1]))
     failed = [outcome.summary for outcome in outcomes if outcome.summary["status"] == "failed"]
@@ -290,9 +297,14 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
         "gate_failed": gate_failed,
         "skipped": [day for day in days if day in published],
     }
+    no_rows = dates_of_faults[NoRows]
+    unpublished = [run for run in failed if run["run_date"] not in no_rows]
     sections = {
-        "not published": [f"{run['run_date']} (exit code {run['exit_code']})" for run in failed],
+        "no rows": list(map(str, no_rows)),
+        "not published": [f"{run['run_date']} (exit code {run['exit_code']})" for run in unpublished],
         "published, but the gate failed": list(map(str, gate_failed)),
     }
-    table = "\n".join(f"{what}: {', '.join(dates)}" for what, dates in sections.items() if dates)
-    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=min(filter(None, codes), default=0)))
+    counted = ((what, format_count(len(dates), "date"), dates) for what, dates in sections.items() if dates)
+    table = "\n".join(f"{what}: {count}, {list_first(dates)}" for what, count, dates in counted)
+    exit_code = min(filter(None, codes), default=0)
+    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=exit_code))

@@ -73,7 +73,7 @@ def publish_measurement(
         gate_result = judge(gate_inputs, list_missing_models(counts), context)
         warnings = (*measurement.warnings, *more_warnings)
         shown = partial(show_suite, *(gate_inputs[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
-        return progress.end(context.publish(tables, counts, warnings, shown, gate_result))
+        return context.publish(tables, counts, warnings, shown, gate_result)
 
 
 def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
@@ -84,7 +84,7 @@ def publish_balance(corpus: DataFrame, context: RunContext) -> Outcome:
         counted = balance_labels(surveyed)
         tables = {schemas.LABEL_BALANCE: counted.balance} | _list_rejects(surveyed, config, counted.counts)
         shown = partial(show_balance, counted.balance)
-        return progress.end(context.publish(tables, counted.counts, counted.warnings, shown))
+        return context.publish(tables, counted.counts, counted.warnings, shown)
 
 
 def _list_rejects(surveyed: SurveyedCorpus, config: Config, counts: RowCounts) -> dict[Table, Rows]:

@@ -356,7 +356,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             terms = list_terms(read_run(spark, store, schemas.BIAS_METRICS, run), data.balance)
             if compared:
                 add_verdicts(models, read_run(spark, store, schemas.MODEL_COMPARISONS, comparing.run))
-        return progress.time(judge(measured_outcome, compared, models, terms))
+        return progress.end(judge(measured_outcome, compared, models, terms))
 
 
 FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)

@@ -42,7 +42,7 @@ def publish_experiment(corpus: DataFrame, context: RunContext) -> Outcome:
         progress.stage(f"dropping {skew.fraction:g} of {skew.cell} of {skew.identity}, {skew.trials:,} times")
         table = skew_classes(surveyed, measurement)
     counts, shown = measurement.counts.row_counts, partial(show_skew, table)
-    return progress.end(context.publish({PINNED_SKEW: table}, counts, measurement.warnings, shown))
+    return context.publish({PINNED_SKEW: table}, counts, measurement.warnings, shown)
 
 
 def skew_classes(surveyed: SurveyedCorpus, measurement: Measurement) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 
 from biasspark.cli import Command, Outcome, Progress, run_job
 from biasspark.config import parse_config
-from biasspark.errors import BiasSparkError, ConfigError, InputError, PublishConflict
+from biasspark.errors import BiasSparkError, ConfigError, InputError, NoRows, PublishConflict
 from biasspark.workflows import window as window_metrics
 from biasspark.workflows.corpus_job import BACKFILL, list_dates, list_days, measure_dates
 from tests.harness.least_configuration import changed
@@ -73,7 +73,7 @@ def published(day: date, exit_code: int = 0) -> Outcome:
     return Outcome(summary=summary, exit_code=exit_code)
 
 
-def failing(faults: dict[int, Exception], gate_failed: Collection[int] = ()) -> Callable[[date], Outcome]:
+def failing(faults: Mapping[int, Exception], gate_failed: Collection[int] = ()) -> Callable[[date], Outcome]:
     """Measure run dates, some of which fail, or whose gate does."""
 
     def measure(day: date) -> Outcome:
@@ -92,11 +92,13 @@ def test_runs_are_measured_in_order_and_each_is_reported_with_its_own_seconds(
 
     def measure(day: date) -> Outcome:
         now[0] += day.day  # dates in February take long
-        return progress.end(published(day))
+        return published(day)
 
     now[0] += 5  # the start of Spark
     outcome = measure_dates("a_job", DAYS, [DAYS[1]], measure, progress, debug=False)
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = capsys.readouterr()
+    lines = [json.loads(line) for line in shown.out.splitlines()]
+    assert shown.err.count("done") == 1
     first, _, *later = DAYS
     assert [(line["run_date"], line["seconds"]) for line in lines] == [(str(day), day.day) for day in (first, *later)]
     assert outcome.exit_code == 0
@@ -144,6 +146,18 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
     assert CANARY not in shown.out + shown.err
 
 
+def test_a_fault_that_dates_share_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = {27: NoRows("day 27"), 28: NoRows("day 28"), 1: InputError("gone"), 2: InputError("gone")}
+    outcome = measure_dates("a_job", DAYS, [], failing(faults), Progress(), debug=False)
+    shown = capsys.readouterr()
+    assert [(text in shown.err) for text in ("day 27", "day 28")] == [True, False]
+    assert shown.err.count("gone") == 1
+    lines = [json.loads(line) for line in shown.out.splitlines()]
+    assert [line["faults"] for line in lines] == [[str(fault)] for fault in faults.values()]
+    assert outcome.table.splitlines()[0] == "no rows: 2 dates, 2026-02-27, 2026-02-28"
+    assert outcome.summary["failed"] == [{"run_date": day, "exit_code": 3} for day in DAYS]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_below_stdout_is_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path("/dev/full").open("w") as stream:
@@ -164,7 +178,8 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_run_is_its_own_outcome() -> None:
-    assert measure_dates("a_job", DAYS[:1], [], published, Progress(), debug=False) == published(DAYS[0])
+    outcome = measure_dates("a_job", DAYS[:1], [], published, Progress(clock=lambda: 0), debug=False)
+    assert outcome == Outcome(summary={**published(DAYS[0]).summary, "seconds": 0})
     with pytest.raises(BiasSparkError, match="gone"):
         measure_dates("a_job", DAYS[:1], [], failing({27: InputError("gone")}), Progress(), debug=False)
     assert measure_dates("a_job", DAYS[:1], DAYS[:1], published, Progress(), debug=False).summary["status"] == "skipped"

@@ -395,7 +395,7 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
 
 def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Closed())
-    assert print_failure("job", InputError("a fault"), debug=True) == (3, ("a fault",))
+    assert print_failure("job", InputError("a fault"), debug=True) == 3
     assert run_job(fail_with(KeyboardInterrupt()), PARSER, FLAGS) == 130
     monkeypatch.setattr(sys, "stdout", Closed())
     assert print_outcome(Outcome(summary={}, exit_code=5)) == 5
