@@ -24,6 +24,7 @@ from typing import Any, NoReturn, SupportsFloat, TextIO, TypeAlias
 
 from biasspark.errors import INTERRUPTED, TERMINATED, BiasSparkError, find_error_condition
 from biasspark.interrupts import Terminated, interrupted_by, repeating
+from biasspark.replaced_files import is_replaced
 from biasspark.session_request import ENGINES, SessionRequest, session_requested
 from biasspark.text import (
     closest_match,
@@ -171,14 +172,16 @@ def parse_count(text: str, least: int = 1) -> int:
 
 
 def parse_out(text: str) -> Path:
-    """Parse the path of a file to write, in an existing folder; for argparse."""
+    """Parse the path of a file to write, in an existing folder; for argparse. ``-`` is no file."""
     path = Path(text)
     with suppress(OSError):  # as for a name that is too long
-        if text and not path.is_dir() and path.parent.is_dir():
-            return path
+        if text not in ("", "-") and not path.is_dir() and path.parent.is_dir():
+            written = [path] * path.exists() + [path.parent] * is_replaced(path)
+            if all(os.access(target, os.W_OK) for target in written):
+                return path
     raise argparse.ArgumentTypeError(
-        f"{show_value(text)}. It must be a file path, new or existing, in an existing local folder. Create the folder, "
-        "or name another file."
+        f"{show_value(text)}. It must be a writable file path, new or existing, in an existing local folder. Create "
+        "the folder, or name another file."
     )
 
 

@@ -9,6 +9,11 @@ from pathlib import Path
 from uuid import uuid4
 
 
+def is_replaced(path: Path) -> bool:
+    """Return whether a file is replaced by a new one. A link, as /dev/stdout is, or a pipe is written to instead."""
+    return not path.is_symlink() and (path.is_file() or not path.exists())
+
+
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
     """Yield a hidden file of the same folder to write to, which replaces a file at the end of the block.

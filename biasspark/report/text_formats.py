@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from biasspark.errors import ConfigError
-from biasspark.replaced_files import replacing
+from biasspark.replaced_files import is_replaced, replacing
 from biasspark.text import show_value, show_visibly
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
@@ -57,13 +57,12 @@ def _csv_cell(value: object) -> object:
 def open_out(path: Path) -> Iterator[TextIO]:
     """Open a file to replace its content with UTF-8 text, without translating line ends.
 
-    A file is replaced at the end, and stays as it was if that fails. A link, as /dev/stdout is, or a pipe is written
-    to. Raises `ConfigError` if it cannot be written.
+    A file that `is_replaced` keeps its content until the end, and if writing fails. Raises `ConfigError` if it cannot
+    be written.
     """
-    is_replaced = not path.is_symlink() and (path.is_file() or not path.exists())
     try:
         with (
-            replacing(path) if is_replaced else nullcontext(path) as written,
+            replacing(path) if is_replaced(path) else nullcontext(path) as written,
             written.open("w", encoding="utf-8", newline="") as file,
         ):
             yield file

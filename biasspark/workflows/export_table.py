@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_out, write_stderr
 from biasspark.config import load_config
+from biasspark.errors import InputError
 from biasspark.report.text_formats import open_out, write_csv
 from biasspark.session import describe
 from biasspark.tables.ledger import list_shown
@@ -29,8 +30,6 @@ def read_table(spark: SparkSession, store: Store, table: Table, runs: Sequence[R
 
     A table with a row per example comes a partition at a time, and of one run: its job has no windows.
     """
-    if not runs:
-        return ()
     with describe(spark, "export"):
         if table.per_row:
             (run,) = runs
@@ -56,8 +55,11 @@ def main(arguments: argparse.Namespace) -> Outcome:
     with open_tables(JOB, config, progress) as (spark, store):
         progress.stage(f"reading {table.name} of {run_date}")
         runs = list_shown(spark, store, table.job, run_date, config.corpus.name)
-        warnings = [describe_absence(store, table, run) for run in runs if not run.wrote(table)]
-        rows = read_table(spark, store, table, [run for run in runs if run.wrote(table)])
+        written = [run for run in runs if run.wrote(table)]
+        warnings = [describe_absence(store, table, run) for run in runs if run not in written]
+        if not written:
+            raise InputError(*warnings)
+        rows = read_table(spark, store, table, written)
         with open_out(arguments.out) as file:
             n_rows = write_csv(file, table.names, rows)
     for warning in warnings:

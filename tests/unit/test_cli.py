@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,21 @@ class TestOut:
     def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="file path"):
             parse_out(name and str(tmp_path / name))
+
+    def test_stdout_is_no_file(self) -> None:
+        with pytest.raises(argparse.ArgumentTypeError, match="file path"):
+            parse_out("-")
+        assert parse_out("/dev/stdout") == Path("/dev/stdout")
+
+    def test_what_may_not_be_written_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        existing = tmp_path / "x.csv"
+        existing.touch()
+        (tmp_path / "link").symlink_to(existing)
+        for denied, refused in ((tmp_path, {"x.csv", "new.csv"}), (existing, {"x.csv", "link"})):
+            monkeypatch.setattr(os, "access", lambda path, _, denied=denied: path.resolve() != denied)
+            for name in ("x.csv", "new.csv", "link"):
+                with pytest.raises(argparse.ArgumentTypeError) if name in refused else nullcontext():
+                    parse_out(str(tmp_path / name))
 
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
