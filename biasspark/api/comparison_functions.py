@@ -169,7 +169,8 @@ def model_comparisons(
     with keywords.name_faults():
         measures = keywords.measures()
         if measures.compare and measures.compare.method == JACKKNIFE and id is None:
-            raise ConfigError("id: missing. The jackknife groups rows by it. Name the column that identifies a row.")
+            why = "The jackknife groups rows without a cluster by it."
+            raise ConfigError(f"id: missing. {why} Name the column that identifies a row.")
         with (
             spark_rows(df, measures, id) as corpus,
             survey_for_ranking(corpus, compared_only(measures), id, "estimate" if id else "allow") as surveyed,

@@ -443,7 +443,7 @@ class Config(Measures, _Source):
         corpus = written["corpus"]
         reasons = {
             "[attribution] splits and samples by it": self.attribution,
-            "The jackknife of [compare] groups rows by it": self.compare and self.compare.groups,
+            "The jackknife of [compare] groups rows without a cluster by it": self.compare and self.compare.groups,
             "[gate] paired groups rows by it": self.gate and self.gate.paired,
         }
         for reason in [reason for reason, needs_id in reasons.items() if needs_id]:

@@ -228,13 +228,13 @@ class Compare(Section):
         candidates = [name for name in models if name != self.baseline]
         if self.baseline and self.baseline not in models:
             rule = f"It must be one of the models {list_choices(models)}."
-            written["baseline"].refuse(rule, "Name one of them.")
+            written["baseline"].refuse(rule, guess(self.baseline, models, "Name one of them."))
         if "models" not in written and not candidates:
             written["baseline"].complain("there is no other model to compare with it.", "Add another model.")
         for name in [name for name in dict.fromkeys(self.models) if name not in candidates]:
             known = f"one of {list_choices(candidates)}" if candidates else "one of the models"
             rule = f"It must be {known}, and not the baseline."
-            written.refuse_entry("models", name, rule, "Correct or remove it.")
+            written.refuse_entry("models", name, rule, guess(name, candidates, "Correct or remove it."))
 
 
 def divide(low: float, high: float, parts: int) -> tuple[float, ...]:

@@ -107,7 +107,7 @@ TABLES: dict[str, Tables] = {
     "reserved segment": ID | {"attribution": {"segments": {"(overall)": "x"}}},
     "too many segments": ID | {"attribution": {"segments": {f"s{n}": "x > 1" for n in range(51)}}},
     "optional number": ID | {"attribution": {"numeric": ["length"], "pairs": {"min_leaf": 0}}},
-    "unknown baseline": {"compare": {"baseline": "c"}, "models": {"a": "a"}},
+    "unknown baseline": {"compare": {"baseline": "toxic"}, "models": {"a": "a"}},
     "one model to compare": {"compare": {"baseline": "toxicity"}},
     "baseline as model": {"compare": {"baseline": "a", "models": ["toxicity", "a"]}, "models": {"a": "a"}},
     "nothing to compare": {"compare": {"baseline": "a", "models": []}, "models": {"a": "a"}},
