@@ -11,7 +11,8 @@
 --                              lead by chance.
 --   accepted                   false if the corpus has no accepted run.
 --
--- Crossed pairs (a & b) and values without an interval are left out.
+-- Crossed pairs (a & b), identities of fewer than 30 rows and values without an interval are left out, as in the summary
+-- that `biasspark measure` prints.
 WITH shown AS (
     SELECT *, true AS accepted FROM latest_accepted_bias_metrics
     UNION ALL
@@ -27,7 +28,9 @@ metrics AS (
     SELECT m.*
     FROM shown AS m
     INNER JOIN last_dates ON m.corpus = last_dates.corpus AND m.run_date = last_dates.run_date
-    WHERE NOT m.crossed  -- AND m.slice = 'all' AND m.model = 'toxicity_6'
+    WHERE
+        NOT m.crossed
+        AND m.n_subgroup_negative + m.n_subgroup_positive >= 30  -- AND m.slice = 'all' AND m.model = 'toxicity_6'
 ),
 
 long AS (
