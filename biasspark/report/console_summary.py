@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +55,7 @@ def show_worst_identities(metrics: pa.Table) -> str:
     lines = []
     if rows:
         biases = ["bias", *map(describe_bias, rows)]
-        table = format_table(rows, _WORST, SCREEN_WIDTH - 2 - max(map(len, biases))).split("\n")
+        table = format_table(rows, _WORST, _screen_width() - 2 - max(map(len, biases))).split("\n")
         of_models = " of each model" if len(by_model) > 1 else ""
         lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
         lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
@@ -61,6 +63,11 @@ def show_worst_identities(metrics: pa.Table) -> str:
         what = f"{n_left_out:,} of {format_count(len(lowest), 'row')} of {schemas.BIAS_METRICS.name} without pairs"
         lines.append(f"left out for under {MIN_ROWS} rows, suppressed counts or no interval: {what}")
     return "\n".join(lines)
+
+
+def _screen_width() -> int:
+    """Return the width to which names are cut: that of a terminal, if it is more than `SCREEN_WIDTH`; else no limit."""
+    return max(SCREEN_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
 
 
 def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
@@ -71,7 +78,7 @@ def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
     n_more = len(rows) - MAX_SHOWN
     more = [f"and {n_more:,} more in latest_{MODEL_SUMMARY.name}"] if n_more > 0 else []
-    return "\n".join(["overall AUC:", format_table(rows[:MAX_SHOWN], _OVERALL, SCREEN_WIDTH), *more])
+    return "\n".join(["overall AUC:", format_table(rows[:MAX_SHOWN], _OVERALL, _screen_width()), *more])
 
 
 def show_balance(balance: pa.Table) -> str:

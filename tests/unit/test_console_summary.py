@@ -232,12 +232,16 @@ def test_an_identity_of_too_few_rows_everywhere_leaves_no_table() -> None:
     assert [line.split()[2:4] for line in lines] == [["a", "30"]]  # none is left out: nothing is said of it
 
 
-def test_long_names_fit_a_screen_and_neither_numbers_nor_the_bias_are_cut() -> None:
+def test_long_names_fit_a_screen_and_neither_numbers_nor_the_bias_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("an identity with a name of many words " * 3, "宗教" * 40, "short")
     bias = {"bias": "negatives_shifted_up", "bias_size": "large"}
     rows = [metrics_of(name, model=f"model {name}", slice_name=f"slice {name}", n=10**9) | bias for name in names]
-    _, *lines = show_worst(rows)
-    assert len(lines) == 1 + len(names)
-    assert max(map(measure_width, lines)) <= 120
+    _, *whole = show_worst(rows)
     shown = "2000000000  bnsp_auc  0.9000  0.8800  0.9200  negatives shifted up, large"
-    assert all(line.endswith(shown) for line in lines[1:])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for columns in (80, 120, 150):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        _, *lines = show_worst(rows)
+        assert len(lines) == 1 + len(names)
+        assert max(map(measure_width, lines)) == max(columns, 120) < max(map(measure_width, whole))
+        assert all(line.endswith(shown) for line in (*lines[1:], *whole[1:]))
