@@ -140,7 +140,7 @@ def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     if row["auc"] is None:
         return TableCell(text=DASH, note="no pairs")
     interval = cells.show_interval(row["auc_low"], row["auc_high"], digits=digits)
-    counts = f"{cells.show_count(row['n_positive'])} positives, {cells.show_count(row['n_negative'])} negatives"
+    counts = cells.show_labels(row["n_positive"], row["n_negative"])
     return TableCell(
         text=cells.show_number(row["auc"], digits),
         interval=interval if is_spacious else "",

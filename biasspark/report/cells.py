@@ -88,6 +88,12 @@ def show_count(value: int | Decimal | None) -> str:
     return DASH if value is None else f"{int(value):,}"
 
 
+def show_labels(n_positive: int | Decimal | None, n_negative: int | Decimal | None) -> str:
+    """Return the counts of both labels: ``1 positive, 1,200 negatives``."""
+    counts = {"positive": n_positive, "negative": n_negative}
+    return ", ".join(f"{DASH} {label}s" if n is None else format_count(int(n), label) for label, n in counts.items())
+
+
 def show_percent(value: float | None, digits: int = 1) -> str:
     """Return a share as a percentage; a dash for None."""
     return DASH if value is None else f"{100 * value:.{digits}f}%"

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from biasspark.columns import ALL_ROWS, NEGATIVE, POSITIVE, SUMMARIZED_GAPS
 from biasspark.report import panels
-from biasspark.report.cells import DASH, MINUS, Row, TableCell, drop_zeros, metric_cell, show_count, show_number
+from biasspark.report.cells import DASH, MINUS, Row, TableCell, drop_zeros, metric_cell, show_labels, show_number
 from biasspark.report.report_data import Rows, group_rows
 
 MAX_BARS = 25
@@ -187,7 +187,7 @@ def _draw_histogram(axes: Axes, cells: Cells, scale: Scale) -> None:
     axes.spines["left"].set_visible(False)
     axes.set_xticks([scale.low, scale.middle, scale.high], scale.ticks)
     n = {label: sum(cells.get(f"subgroup_{label}", ())) for label in panels.LABEL_COLORS}
-    text = f"{show_count(n[POSITIVE])} positives, {show_count(n[NEGATIVE])} negatives"
+    text = show_labels(n[POSITIVE], n[NEGATIVE])
     panels.write_above(axes, text, -20, top=False, fontsize=9, color=panels.SOFT, va="top")
 
 

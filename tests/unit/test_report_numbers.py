@@ -6,7 +6,15 @@ import math
 
 import pytest
 
-from biasspark.report.cells import auc_color, gap_color, metric_cell, share_color, show_interval, show_number
+from biasspark.report.cells import (
+    auc_color,
+    gap_color,
+    metric_cell,
+    share_color,
+    show_interval,
+    show_labels,
+    show_number,
+)
 from biasspark.report.metric_tables import list_templates, mean_interval, share_interval
 from biasspark.report.panels import DARK, LIGHT, interpolate, luminance, text_color
 from biasspark.report.report_data import ReportData
@@ -18,6 +26,8 @@ def test_numbers_have_true_signs_and_digits() -> None:
     assert [show_number(x) for x in (0.8684, -0.0004, -0.0006, 1.0)] == ["0.868", "0.000", "−0.001", "1.000"]
     assert show_interval(0.5, 0.75) == "0.500 to 0.750"
     assert show_interval(None, 0.75) == ""
+    assert show_labels(1, 1200) == "1 positive, 1,200 negatives"
+    assert show_labels(None, 0) == "– positives, 0 negatives"
 
 
 def test_a_cell_says_why_it_is_empty_and_when_evidence_is_weak(report: ReportData) -> None:
