@@ -211,7 +211,7 @@ class BiasSparkError(Exception):
 
 
 class ConfigError(BiasSparkError):
-    """The command line or the configuration is wrong: nothing was read."""
+    """The command line, the configuration or a keyword is wrong: nothing was read."""
 
     exit_code = 2
 

@@ -391,9 +391,9 @@ def pair_segments(
     """Return the tree over pairs that finds which positives a model confuses with which negatives.
 
     A pair counts 1 if the positive scores higher, 0 if the negative does, and one half for a tie. The tree predicts
-    these values by least squares, so ties pull the mean of a node towards one half. The estimate is
-    the AUC of a node over rows that did not shape the tree, 0 to 1, low is bad, with DeLong's interval, and the tests
-    of `attribution_segments` by paired placements.
+    these values by least squares, so ties pull the mean of a node towards one half. The estimate is the AUC of a node
+    over rows that did not shape the tree, 0 to 1, low is bad, with DeLong's interval, and the tests of
+    `attribution_segments` by paired placements.
 
     Keywords, errors, warnings and costs are those of `attribute`. ``min_leaf`` of ``pairs``, the fewest pairs of a
     leaf, is by default a tenth of all pairs. Lower it if groups are rare.
@@ -420,8 +420,8 @@ def auc_crosses(
     For m positives and n negatives, AUC = U / (n m), 0 to 1, with ties one half, and headroom = n m - U, 0 or more, the
     wrongly ordered pairs. ``headroom_share``, 0 to 1, is their share of those of the slice.
 
-    Keywords, errors, warnings and costs are those of `attribute`. All but the 200 most frequent groups are combined
-    into one.
+    Keywords, errors, warnings and costs are those of `attribute`. A grouping may have up to 1,000 values; all but the
+    200 most frequent are combined into one group.
     """
     keywords = Keywords(locals(), "attribution")
     return attribute_corpus(df, keywords, faults=_list_empty(keywords, "groupings", schemas.AUC_CROSSES)).auc_crosses()

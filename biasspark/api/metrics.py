@@ -225,11 +225,13 @@ def pinned_auc(
 
     Pinned AUC, 0 to 1, is the AUC over the subgroup and an equal number of rows drawn from all rows, or from the
     background. The closed form is the AUC of all rows of known membership, each weighted by how often it is expected in
-    that set: of s rows in the subgroup and b in the background, those weigh s + N and these s, with N = s + b; for
-    draws from the background, b and s. So it is the mean of four AUCs, each weighted by the product of the total
-    weights of its two cells. The mean over trials of a small identity differs, since rows are few and trials without
-    both labels are left out. Its authors advise against it: it changes with the share of positives in an identity even
-    if the model stays the same. Use `bias_metrics` for decisions.
+    that set: with s rows in the subgroup, b in the background and N = s + b, a row of the subgroup weighs s + N, and
+    one of the background s; if rows are drawn from the background, b and s. So it is the mean of four AUCs, each
+    weighted by the product of the total weights of its two cells. The mean over trials of a small identity differs,
+    since rows are few and trials without both labels are left out.
+
+    The authors of pinned AUC advise against it: it changes with the share of positives in an identity even if the model
+    stays the same. Use `bias_metrics` for decisions.
 
     The other keywords, errors, warnings and costs are those of `bias_metrics`. With trials the rows are scanned and
     shuffled once more.
@@ -353,9 +355,10 @@ def threshold_rates(
     Parameters
     ----------
     at : sequence of float, optional
-        Thresholds. The decision is positive if the score is at or above the threshold.
+        Thresholds, in units of the score. The decision is positive if the score is at or above the threshold.
     grid : mapping, optional
-        Thresholds from ``low`` to ``high`` in a number of ``steps``, by default 0, 1 and 100.
+        Thresholds from ``low`` to ``high`` in a number of equal ``steps``, by default 0, 1 and 100. Give this,
+        ``at``, or both.
 
     References
     ----------
@@ -451,7 +454,8 @@ def label_balance(
 ) -> Frame:
     """Return the share of positives of every identity by text length, and the negatives that would balance it.
 
-    For an identity with n rows and P positives, of n* and P* in the whole bucket, the shares are P/n and P*/n*, 0 to 1:
+    For an identity with n rows and P positives in a bucket that has n* rows and P* positives, the shares are P/n and
+    P*/n*, 0 to 1, and
 
         n_negatives_to_add = the smallest a >= 0 with P / (n + a) <= P* / n*  =  max(0, ceil(P n* / P*) - n)
 

@@ -81,7 +81,7 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
 def metric_table(table: Frame, slice: str = "all") -> Document:
     """Return any table of the public functions as a page that a notebook shows.
 
-    Frames are read whole, except that only the shown rows of a DataFrame of Spark other than ``bias_metrics`` are.
+    A frame is read whole. Of a DataFrame of Spark that is not ``bias_metrics``, only the shown rows are read.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def histograms(
     identities, models, slices : str or list of str, optional
         The names to draw, in this order. By default all slices and models, and ``most`` of the identities: those with
         the lowest AUC of a measured corpus, else those with the most rows.
-    most : int
+    most : int, default 8
         The most identities that are drawn by default.
 
     Returns
@@ -150,7 +150,7 @@ def intervals(
     identities, models, slices : str or list of str, optional
         The names to draw, in this order. By default all slices and models, and ``most`` identities of each slice: those
         for which a low AUC of any model is most certain, the worst at the top: by the upper end of its interval.
-    most : int
+    most : int, default 30
         The most identities of a slice that are drawn by default.
 
     Returns
@@ -215,7 +215,7 @@ def pinned_auc(
         The names to draw, in this order. By default all models, and ``most`` of the identities.
     slice : str, optional
         By default ``all``, or the only slice.
-    most : int
+    most : int, default 60
         The most identities that are drawn by default.
 
     Returns
@@ -317,7 +317,7 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
         Whose trees are drawn, also those of their differences to a baseline; by default all.
     slice : str, optional
         By default ``all``, or the only slice.
-    pairs : bool
+    pairs : bool, default False
         For an attributed corpus, draw the trees of pairs instead of those of segments. Ignored for a frame.
 
     Returns
@@ -363,9 +363,9 @@ def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, l
     identities : str or list of str, optional
         The names to draw in addition to all rows; by default ``most`` of them: those for which a high share is most
         certain, by the lower end of its interval, and last those with fewer than ten rows.
-    most : int
+    most : int, default 30
         The most identities that are drawn by default.
-    level : float
+    level : float, default 0.95
         The level of the intervals by which identities are sorted, and shares of too few rows marked.
 
     Returns
