@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from tests.oracle.intervals import newcombe_gap
-from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, weighted_auc
+from tests.oracle.suite import PAIRS, auc_by_pairs
 
 Scores = NDArray[np.floating[Any]]
 Labels = NDArray[np.bool_]
@@ -48,40 +49,27 @@ def overall_auc(score: Scores, label: Labels) -> float | None:
     return defined(auc_by_pairs(score[~label], score[label]))
 
 
-def pinned_weights(inside: Scores, include_subgroup: bool = True) -> Scores:
-    """How often each row stands in the pinned set, in expectation: half of it the subgroup, half drawn from D.
+def pinned_auc(cells: Mapping[str, Scores], include_subgroup: bool = True) -> Row:
+    """The AUC of rows with weights: how often each stands in the pinned set, in expectation.
 
-    D is every row whose membership is known, or those outside of the subgroup. A row of unknown membership weighs 0.
+    Half of it is the subgroup. As many rows are drawn from every row whose membership is known, or from those outside
+    of the subgroup. With the AUC the share of each kind of pair in the weight, and an empty cell where there is no
+    pair.
     """
-    member, drawn = inside == 1, inside == 0
-    if include_subgroup:
-        drawn = drawn | member
-    chance = member.sum() / drawn.sum() if drawn.any() else math.nan
-    return np.asarray(member + drawn * chance, float)
-
-
-def pinned_auc(score: Scores, label: Labels, inside: Scores, include_subgroup: bool = True) -> Row:
-    """The AUC of rows with weights: the share of the weight of all (negative, positive) pairs that is rightly ordered.
-
-    With it the share of each kind of pair in the weight, and its AUC; and an empty cell where there is no such pair.
-    """
-    known = ~np.isnan(inside)
-    score, label, inside = score[known], label[known], inside[known]
-    weight = pinned_weights(inside, include_subgroup)
-    pairs = np.outer(weight[~label], weight[label])
-    total, value = pairs.sum(), weighted_auc(score, label, weight)
-    cells = cut_cells(score, label, inside)
-    row: Row = {"pinned_auc": defined(value)}
-    sides = {"subgroup": inside == 1, "background": inside == 0}
-    for name in TERMS:
-        low, high = PAIRS[name]
-        of_low, of_high = sides[low.split("_")[0]][~label], sides[high.split("_")[0]][label]
-        share = pairs[np.ix_(of_low, of_high)].sum() / total if total > 0 else math.nan
-        row[name.replace("_auc", "_weight")] = defined(share)
-        row[name] = defined(auc_by_pairs(cells[low], cells[high]))
-    empty = [cell for cell, scores in cells.items() if not len(scores)]  # those of the subgroup come first
-    row["reason"] = f"no_{empty[0]}s" if math.isnan(value) else None
-    return row
+    sizes = {cell: len(scores) for cell, scores in cells.items()}
+    drawn = [cell for cell in cells if include_subgroup or cell.startswith("background")]
+    n_subgroup, n_drawn = sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes[cell] for cell in drawn)
+    chance = divide(n_subgroup, n_drawn) or 0.0
+    weights = {cell: cell.startswith("subgroup") + chance * (cell in drawn) for cell in cells}
+    totals = {cell: weights[cell] * size for cell, size in sizes.items()}
+    pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] * bool(n_drawn) for term in TERMS}
+    row: Row = {"pinned_auc": None, "reason": next((f"no_{cell}s" for cell, size in sizes.items() if not size), None)}
+    if sum(pairs.values()):
+        labels = np.repeat([cell.endswith("positive") for cell in cells], list(sizes.values()))
+        by_row = np.repeat(list(weights.values()), list(sizes.values()))
+        value = roc_auc_score(labels, np.concatenate(list(cells.values())), sample_weight=by_row)
+        row = {"pinned_auc": float(value), "reason": None}
+    return row | {term.replace("_auc", "_weight"): divide(pairs[term], sum(pairs.values())) for term in TERMS}
 
 
 # ---- rates at a threshold

@@ -21,7 +21,15 @@ from sklearn.metrics import roc_auc_score
 
 from tests.oracle.bias_names import name_bias
 from tests.oracle.intervals import auc_interval
-from tests.oracle.optional_metrics import TERMS, divide, histogram, label_balance, threshold_rates, threshold_summary
+from tests.oracle.optional_metrics import (
+    TERMS,
+    divide,
+    histogram,
+    label_balance,
+    pinned_auc,
+    threshold_rates,
+    threshold_summary,
+)
 from tests.oracle.suite import PAIRS
 
 OVERALL = "(overall)"
@@ -89,16 +97,21 @@ def measure_slice(rows: pd.DataFrame, column: str, config: Mapping[str, Any]) ->
         }
         pairs = {metric: compare_cells(cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
         tables["u_statistics"] |= {(identity, *PAIRS[metric]): pair for metric, pair in pairs.items()}
-        metrics = {metric: rank_by_sklearn(metric, cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
+        metrics = measure_suite(cells)
         tables["bias_metrics"][identity,] = count_cells(cells) | metrics
         for metric, pair in pairs.items():
             tables["bias_metrics"][identity,] |= enclose(metric, pair, 0.5 if metric.endswith("aeg") else 0.0)
         tables["bias_metrics"][identity,] |= name_bias(tables["bias_metrics"][identity,])
         of_known = (np.sort(score[known][labeled]) for _, labeled in labels)
-        tables["pinned_auc"][identity,] = pin(cells, metrics) | {
-            "overall_auc": overall["auc"],
-            "known_auc": compare_cells(*of_known)["auc"],
-        }
+        terms = {term: metrics[term] for term in TERMS}
+        tables["pinned_auc"][identity,] = (
+            pinned_auc(cells)
+            | terms
+            | {
+                "overall_auc": overall["auc"],
+                "known_auc": compare_cells(*of_known)["auc"],
+            }
+        )
         tables["score_histograms"] |= count_bins(identity, cells, config)
         states[identity] = np.where(known, inside.reindex(rows.index, fill_value=False), np.nan)
     for threshold in config["thresholds"]["at"]:
@@ -134,12 +147,15 @@ def compare_cells(low: Scores, high: Scores) -> Values:
     }
 
 
-def rank_by_sklearn(metric: str, low: Scores, high: Scores) -> float | None:
-    """Give the AUC of two cells, or for a gap 1/2 less."""
-    if not len(low) or not len(high):
-        return None
-    auc = roc_auc_score(np.repeat([False, True], [len(low), len(high)]), np.concatenate([low, high]))
-    return float(auc) - (0.5 if metric.endswith("aeg") else 0.0)
+def measure_suite(cells: Cells) -> dict[str, float | None]:
+    """Give the AUC of every pair of cells, or for a gap 1/2 less."""
+    metrics: dict[str, float | None] = dict.fromkeys(PAIRS)
+    for metric, (low, high) in PAIRS.items():
+        if len(cells[low]) and len(cells[high]):
+            labels = np.repeat([False, True], [len(cells[low]), len(cells[high])])
+            auc = float(roc_auc_score(labels, np.concatenate([cells[low], cells[high]])))
+            metrics[metric] = auc - (0.5 if metric.endswith("aeg") else 0.0)
+    return metrics
 
 
 def enclose(name: str, pair: Values, shift: float = 0.0) -> Values:
@@ -161,25 +177,6 @@ def count_cells(cells: Cells) -> Values:
         )
         for side in ("subgroup", "background")
     }
-
-
-def pin(cells: Cells, metrics: Mapping[str, float | None]) -> Values:
-    """Weigh the rows as an endless draw of equally many from the subgroup and from all rows does, and take the AUC.
-
-    A row of the subgroup stands there once, and any row as often as the subgroup is a share of all.
-    """
-    sizes = {cell: len(scores) for cell, scores in cells.items()}
-    drawn = divide(sizes["subgroup_negative"] + sizes["subgroup_positive"], sum(sizes.values())) or 0.0
-    weights = {cell: drawn + cell.startswith("subgroup") for cell in cells}
-    totals = {cell: weights[cell] * sizes[cell] for cell in cells}
-    pairs = {term: totals[PAIRS[term][0]] * totals[PAIRS[term][1]] for term in TERMS}
-    pinned = None
-    if sum(pairs.values()):
-        labels = np.concatenate([np.full(len(scores), cell.endswith("positive")) for cell, scores in cells.items()])
-        by_row = np.concatenate([np.full(len(scores), weights[cell]) for cell, scores in cells.items()])
-        pinned = float(roc_auc_score(labels, np.concatenate(list(cells.values())), sample_weight=by_row))
-    shares = {term.replace("_auc", "_weight"): divide(pairs[term], sum(pairs.values())) for term in TERMS}
-    return {"pinned_auc": pinned} | shares | {term: metrics[term] for term in TERMS}
 
 
 def count_bins(identity: str, cells: Cells, config: Mapping[str, Any]) -> dict[tuple[Any, ...], Values]:

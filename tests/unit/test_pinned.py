@@ -34,18 +34,15 @@ def pinned_rows(measured: EdgeCases, include_subgroup: bool = True, **sampled: A
 @pytest.mark.parametrize(("unannotated", "include_subgroup"), [("exclude", True), ("background", False)])
 def test_value_weights_and_terms(unannotated: str, include_subgroup: bool) -> None:
     measured = edge_cases(unannotated)
-    expected = [
-        case.key
-        | {
-            "identity": identity,
-            "crossed": is_crossed(identity),
-            "overall_auc": oracle.overall_auc(case.score, case.label),
-            "known_auc": oracle.overall_auc(case.score[~np.isnan(inside)], case.label[~np.isnan(inside)]),
-        }
-        | oracle.pinned_auc(case.score, case.label, inside, include_subgroup)
-        for case in measured.cases
-        for identity, inside in case.identities.items()
-    ]
+    expected = []
+    for case in measured.cases:
+        for identity, inside in case.identities.items():
+            known, cells = ~np.isnan(inside), cut_cells(case.score, case.label, inside)
+            row = {"identity": identity, "crossed": is_crossed(identity)}
+            row |= {"overall_auc": oracle.overall_auc(case.score, case.label)}
+            row |= {"known_auc": oracle.overall_auc(case.score[known], case.label[known])}
+            row |= {term: oracle.defined(auc_by_pairs(*(cells[cell] for cell in PAIRS[term]))) for term in oracle.TERMS}
+            expected.append(case.key | row | oracle.pinned_auc(cells, include_subgroup))
     rows = pinned_rows(measured, include_subgroup)
     assert_rows(rows, expected, PINNED_AUC, SAMPLED)
     assert unannotated == "exclude" or all(row["known_auc"] == row["overall_auc"] for row in rows)  # bit by bit

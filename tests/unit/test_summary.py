@@ -16,8 +16,9 @@ from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import MODEL_SUMMARY
 from tests.fixtures.score_corpus import Scored, draw_corpus
 from tests.oracle.counts import Corpus, count_corpora
-from tests.oracle.run_tables import Tables, compare_cells, pin, rank_by_sklearn, sum_up
-from tests.oracle.suite import PAIRS, cut_cells
+from tests.oracle.optional_metrics import pinned_auc
+from tests.oracle.run_tables import Tables, compare_cells, measure_suite, sum_up
+from tests.oracle.suite import cut_cells
 
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 GAPS = ("negative_aeg", "positive_aeg")
@@ -30,10 +31,9 @@ def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarra
     tables: Tables = {"bias_metrics": {}, "pinned_auc": {}}
     for name in (name for name in identities if " & " not in name):
         cells = {cell: np.sort(scores) for cell, scores in cut_cells(score, label, identities[name]).items()}
-        metrics = {metric: rank_by_sklearn(metric, cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
-        tables["bias_metrics"][name,] = metrics
+        tables["bias_metrics"][name,] = measure_suite(cells)
         known_auc = compare_labels(~np.isnan(identities[name]))["auc"]
-        tables["pinned_auc"][name,] = pin(cells, metrics) | {"known_auc": known_auc}
+        tables["pinned_auc"][name,] = pinned_auc(cells) | {"known_auc": known_auc}
     return sum_up(compare_labels(True), tables)
 
 
