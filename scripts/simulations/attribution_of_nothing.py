@@ -25,8 +25,7 @@ from biasspark.config.attribution_settings import Pairs, SliceSearch, TreeSettin
 from biasspark.features import Feature
 from scripts.simulations.comparison_coverage import distance_of
 from scripts.simulations.kept_results import parse_options, run_simulation
-from tests.harness.grown_trees import Sample, grow_sample, judge
-from tests.harness.searched_slices import UNIT, find_slices
+from tests.harness.grown_trees import UNIT, Sample, find_slices, grow_sample, judge
 
 ROWS = 4000
 POSITIVE = 0.3

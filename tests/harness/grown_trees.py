@@ -1,8 +1,10 @@
-"""Searches over sums by cell that numpy makes of a sample: what Spark does, in one process."""
+"""Trees and slices searched over sums by cell that numpy makes of a sample: what Spark does, in one process."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, cast
@@ -13,10 +15,11 @@ import numpy.typing as npt
 from biasspark.attribution.block_sums import AUC, CellSums, SummedValue, Target
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.segments import TreeKey, list_segments
+from biasspark.attribution.segments import TreeKey, list_segments, list_slices
+from biasspark.attribution.slice_search import BestSlices, search_slices
 from biasspark.attribution.trees import Tree, grow_tree
-from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Condition, Feature
+from biasspark.config.attribution_settings import SliceSearch, TreeSettings
+from biasspark.features import Condition, Feature, write_predicate
 from biasspark.ranking.kernels.row_block import CellColumns, Cells
 from biasspark.ranking.row_blocks import Answer, Search, send
 from tests.oracle.trees import GrowingRow
@@ -88,3 +91,39 @@ def judge(tree: Tree, sample: Sample, features: Sequence[Feature]) -> list[Simpl
     measured = [sample.sum_rows(sample.inside(node.condition), 1.0) for node in tree]
     rows = list_segments(TreeKey("m", "", "all", "auc"), tree, measured, features, 0.95)
     return [SimpleNamespace(**row) for row in rows]
+
+
+# ---- slices
+
+UNIT = 2.0**-30
+"""What a value of 1 stands for."""
+
+
+def search_sample(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> tuple[BestSlices, list[int]]:
+    """Search the slices of a sample; return the number of candidates that were counted at a time, too."""
+    training = sample.values[~sample.honest].tolist()
+    ceiling = math.ceil(Fraction(sum(training), len(training))) if training else 0
+    value = VALUE._replace(shift=40, ceiling=ceiling)  # a shift of many bits, as hashes have
+    best, (_, *answers) = run(search_slices(features, value, wanted), sample, value)
+    return best, [sums.shape[1] for answer in answers for [sums] in answer.values()]
+
+
+def sums_of(sample: Sample, rows: np.ndarray) -> MeasuredSet:
+    """Values in units of 2^-30; every row has a loss of one."""
+    return sample.sum_rows(rows, UNIT)._replace(loss_doubled=int(rows.sum()))
+
+
+def find_slices(sample: Sample, features: Sequence[Feature], wanted: SliceSearch) -> list[SimpleNamespace]:
+    conditions = search_sample(sample, features, wanted)[0].conditions()
+    sums = [sums_of(sample, sample.inside(condition)) for condition in conditions]
+    return judge_slices(conditions, sums, sums_of(sample, np.ones(len(sample.values), bool)), features)
+
+
+def judge_slices(
+    conditions: Sequence[Condition], sums: Sequence[MeasuredSet], whole: MeasuredSet, features: Sequence[Feature]
+) -> list[SimpleNamespace]:
+    """Return what each slice shows, and its condition."""
+    features = [replace(feature, nullable=True) for feature in features]  # as some samples have NULL nevertheless
+    by_predicate = {write_predicate(condition, features): condition for condition in conditions}
+    rows = list_slices(conditions, sums, whole, features, 0.95)
+    return [SimpleNamespace(condition=by_predicate[row["predicate"]], **row) for row in rows]

@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
+from biasspark.arrays import Floats, Ints
 from biasspark.corpus.encoding import Encoding, Source
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import rank
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.kernels.pair_sums import CELLS_OF_PAIRS
+from biasspark.ranking.kernels.subsets import Subset, draw_runs
 from biasspark.ranking.range_job import Cut
 from biasspark.ranking.task_rows import Key, Parts, TaskRows
 from tests.oracle.pairs import Example, State, Sums, count_identity
@@ -217,3 +218,10 @@ def gather_parts(batches: Iterable[pa.RecordBatch], encoding: Encoding, cut: Cut
         for part in cut(TaskRows(pa.Table.from_batches([batch]), encoding)):
             gathered.setdefault(part[:3], {}).setdefault(part.kind, []).append(part.data)
     return dict(sorted(gathered.items()))
+
+
+def draw_positions(subset: Subset, start: int, stop: int) -> Ints:
+    """Return the positions of a subset in [start, stop), each of which is a run of its own."""
+    runs, counts = draw_runs(np.arange(stop - start + 1), subset, start)
+    assert (counts == 1).all()
+    return start + runs

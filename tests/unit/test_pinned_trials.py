@@ -37,11 +37,11 @@ from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.subsets import Subset, stable_number
 from biasspark.ranking.sampled_trials import count_pools, list_subsets, sample_pinned_aucs, sum_kept_rows
 from biasspark.workflows.pinned_skew import check_identity
-from tests.harness.drawn_positions import draw_positions
 from tests.harness.ranking_without_spark import (
     array,
     block_of,
     category,
+    draw_positions,
     draw_rows,
     encoding_of,
     flags,

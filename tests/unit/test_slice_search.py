@@ -22,8 +22,7 @@ from biasspark.features import Condition, Feature
 from biasspark.ranking import row_blocks
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
-from tests.harness.grown_trees import Sample, feature_of
-from tests.harness.searched_slices import UNIT, find_slices, judge, search_sample
+from tests.harness.grown_trees import UNIT, Sample, feature_of, find_slices, judge_slices, search_sample
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.slices import search_by_force
 from tests.oracle.trees import GrowingRow
@@ -213,7 +212,7 @@ def test_what_is_no_worse_is_left_out() -> None:
     trains = [moments(2), moments(1, 2), moments(1), moments(3)]
     honests = [moments(1, 2), moments(1), Moments(), moments(1, 2)]
     sums = [MeasuredSet(train, honest) for train, honest in zip(trains, honests, strict=True)]
-    found = judge(conditions, sums, whole, [AGE])
+    found = judge_slices(conditions, sums, whole, [AGE])
     assert [(one.rank, one.condition, one.score) for one in found] == [(1, conditions[1], 1.0), (2, conditions[2], 1.0)]
     for one in found:
         assert (one.p_value, one.p_adjusted, one.found, one.loss_share) == (None, None, False, None)

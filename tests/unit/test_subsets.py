@@ -15,7 +15,7 @@ from scipy.stats import chisquare, hypergeom
 
 from biasspark.ranking.kernels import subsets
 from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
-from tests.harness.drawn_positions import draw_positions
+from tests.harness.ranking_without_spark import draw_positions
 
 
 @pytest.fixture
