@@ -8,7 +8,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from errno import EACCES
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,11 @@ from tests.harness.running_jobs import refuse_embedded as refuse
 from tests.harness.running_jobs import run_embedded_well as run
 from tests.harness.sample_run import record_of, start_run, suite_tables
 
+deltalake = pytest.importorskip("deltalake")
+
 ROOT = Path(__file__).resolve().parents[2]
 NEXT_DATE = "2026-01-16"
-pytestmark = [
-    pytest.mark.embedded,
-    pytest.mark.usefixtures("spark_session"),
-    pytest.mark.skipif(find_spec("deltalake") is None, reason="deltalake is not installed"),
-]
+pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 KILLED = """
 import os, signal, sys
 
@@ -169,7 +166,6 @@ def test_two_jobs_at_once_publish_a_run_each_whole(tmp_path: Path) -> None:
 
 def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -> None:
     """One partition, after rows were replaced, written with categories of pandas."""
-    deltalake = pytest.importorskip("deltalake")
     rows = pa.table(make_rows())
     kinds = pa.array(["a", "b", None, "it's"] * (len(rows) // 4)).dictionary_encode()
     rows = rows.append_column("kind", kinds)
@@ -194,7 +190,6 @@ def test_a_corpus_of_delta_has_the_bits_of_its_rows_in_parquet(tmp_path: Path) -
 
 
 def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake")
     deltalake.write_deltalake(tmp_path / "corpus", pa.table(make_rows()))
     (file,) = (tmp_path / "corpus").glob("*.parquet")
     file.unlink()
@@ -204,7 +199,6 @@ def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_of_the_log_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused to this process, which may be root's."""
-    deltalake = pytest.importorskip("deltalake")
     deltalake.write_deltalake(tmp_path / "corpus", pa.table(make_rows()), partition_by=["day"])
     (file,) = (tmp_path / "corpus").glob("day=*/*.parquet")
     stat, access = Path.stat, os.access
@@ -225,7 +219,6 @@ def test_a_folder_of_the_log_that_may_not_be_entered_is_named(tmp_path: Path, mo
 )
 def test_a_long_value_of_a_partition(tmp_path: Path, text: str) -> None:
     """Escaped, it would be too long for the name of a folder. delta-rs cannot write it, and Spark can."""
-    deltalake = pytest.importorskip("deltalake")
     rows = pa.table(make_rows())
     rows = rows.append_column("lang", pa.array(["en"] * len(rows)))
     deltalake.write_deltalake(tmp_path / "corpus", rows, partition_by=["lang"])
@@ -236,7 +229,6 @@ def test_a_long_value_of_a_partition(tmp_path: Path, text: str) -> None:
 
 
 def test_a_folder_of_parquet_is_no_output_and_delta_of_others_is_refused(tmp_path: Path) -> None:
-    deltalake = pytest.importorskip("deltalake")
     write_corpus(tmp_path)
     config = configure(tmp_path, "delta")
     flags = ("measure", "--config", str(config), "--run-date", RUN_DATE)

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from biasspark.ranking.feature_columns import VALUES_PASS
 from biasspark.workflows import attribute as job
-from tests.harness.main_job import run as run_job
-from tests.harness.main_job import write_config
+from tests.harness import main_job
 from tests.harness.running_jobs import Done, ask
 
 ATTRIBUTION: dict[str, Any] = {
@@ -39,20 +38,14 @@ def folder(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def run(folder: Path, *flags: str, **tables: Any) -> Done:
+def run_well(folder: Path, *flags: str, **tables: Any) -> Done:
     asked: dict[str, Any] = {
         "label": {"column": "y", "threshold": None},
         "models": {"m": "s", "odds": "odds"},
         "identities": None,
         "attribution": ATTRIBUTION,
     }
-    return run_job(write_config(folder, **asked | tables), *flags, job=job)
-
-
-def run_well(folder: Path, *flags: str, **tables: Any) -> Done:
-    done = run(folder, *flags, **tables)
-    assert done.code == 0, done.err
-    return done
+    return main_job.run_well(main_job.write_config(folder, **asked | tables), *flags, job=job)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +101,9 @@ def test_columns_that_no_search_uses_are_a_warning_before_work(folder: Path) -> 
     assert first.startswith("warning: attribution, `numeric` and `categorical`: ")
     assert all(word in first for word in ('"age"', '"job\'s"', "`tree`", "`slice_search`", "`pairs`"))
     for asked in (".tree={}", ".slice_search={}", ".pairs={}", "={write_examples=true}"):
-        assert "warning" not in run(folder, "--dry-run", "--set", f"attribution{asked}", attribution=unsearched).err
+        assert (
+            "warning" not in run_well(folder, "--dry-run", "--set", f"attribution{asked}", attribution=unsearched).err
+        )
 
 
 def test_the_job_prints_losses_where_nothing_was_searched(folder: Path, tmp_path: Path) -> None:
@@ -125,7 +120,7 @@ def test_the_job_plans_and_writes_nothing(folder: Path) -> None:
     assert tomllib.loads(out.partition("\n\nsession:")[0])["attribution"]["segments"] == {"old": "age >= 40"}
     assert "example_attributions, bias_runs\n" in out
     assert out.count(VALUES_PASS) == 1
-    _, out, _ = run(folder, "--dry-run", "--set", "attribution={numeric=['age']}")
+    _, out, _ = run_well(folder, "--dry-run", "--set", "attribution={numeric=['age']}")
     assert "tables:   loss_by_segment, attribution_correlations, bias_runs\n" in out
     assert VALUES_PASS not in out
     assert not (folder / "nowhere").exists()

@@ -66,26 +66,20 @@ class HostileRun:
 
 
 def hostile_rows() -> Rows:
+    """Rows 40 to 47 are bad in different ways; 46 and 47 count for no model."""
     rows = make_rows()
     rows[SCORE] = rows.pop("score")
     rows[IDENTITY] = rows.pop("male")
     rows[RACE] = ["O'Brien", 'a "b" `c`', None, "=x"] * (N_ROWS // 4)
-    return rows
-
-
-def spoil(rows: Rows) -> Rows:
-    """Make rows 40 to 47 bad in different ways; 46 and 47 count for no model, 48 and 49 lack an annotation."""
-    rows = {name: list(values) for name, values in rows.items()}
     rows[SCORE][40:46] = [None, None, math.nan, math.inf, -math.inf, math.nan]
-    rows["target"][46] = None
-    rows["id"][47] = None
+    rows["target"][46] = rows["id"][47] = None
     return rows
 
 
 @pytest.fixture(scope="module")
 def hostile_run(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HostileRun:
     folder = tmp_path_factory.mktemp("runs")
-    write_parquet(folder / "corpus", spoil(hostile_rows()))
+    write_parquet(folder / "corpus", hostile_rows())
     config = write_config(
         folder,
         corpus={"name": CORPUS},
