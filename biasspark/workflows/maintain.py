@@ -68,13 +68,15 @@ class Removal(NamedTuple):
 class MaintenancePlan:
     """The plan of a maintenance.
 
-    ``fragmented`` runs are in small files, to be copied into fewer. ``undated`` runs are not in the ledger and of
-    unknown age; they are kept. ``lost`` are tables of visible runs, by run, with rows in the ledger but no files.
+    ``fragmented`` runs are in small files, to be copied into fewer. ``undated`` and ``before_ledger`` are runs that the
+    ledger lacks and that are kept: see `choose_removals`. ``lost`` are tables of visible runs, by run, with rows in the
+    ledger but no files.
     """
 
     removals: tuple[Removal, ...]
     fragmented: tuple[Run, ...]
     undated: tuple[str, ...]
+    before_ledger: tuple[str, ...]
     lost: Mapping[str, list[str]]
 
 
@@ -97,9 +99,9 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     visible = [to_run(row) for row in latest_runs(ledger).values()]
     lost = list_lost(stored, visible)
     copied = [run for run in visible if run.run_id not in lost and run.table_rows.keys() <= TABLES.keys()]
-    removals, undated = choose_removals(stored, ledger, policy)
+    removals, undated, before_ledger = choose_removals(stored, ledger, policy)
     fragmented = _find_fragmented(spark, store, copied, stored) if compact else ()
-    return MaintenancePlan(tuple(removals), fragmented, tuple(undated), lost)
+    return MaintenancePlan(tuple(removals), fragmented, tuple(undated), tuple(before_ledger), lost)
 
 
 def list_lost(stored: StoredRuns, shown: Iterable[Run]) -> dict[str, list[str]]:
@@ -181,12 +183,13 @@ def start_policy(run_date: date, keep_days: int, grace_hours: int, now: datetime
 
 def choose_removals(
     stored: StoredRuns, ledger: Collection[LedgerRow], policy: Policy
-) -> tuple[list[Removal], list[str]]:
-    """Choose the runs to remove, and return also those of unknown age.
+) -> tuple[list[Removal], list[str], list[str]]:
+    """Choose the runs to remove, and return also the undated runs, and those before the ledger.
 
     These are runs superseded by ``superseded_until``, and runs not in the ledger that started by ``started_until``. The
-    latest run of a date or window, corpus and job is always kept, and so are the latest accepted one, and runs of
-    unknown age: those not in the ledger whose id does not have their start.
+    latest run of a date or window, corpus and job is always kept, and so is the latest accepted one. Of the runs not in
+    the ledger, the undated ones are kept, whose id does not have their start, and those before the ledger, which may
+    have lost them: they started before its first run was published, and it has no run of their date and job.
     """
     views = defaultdict(list)
     for row in sorted(ledger, key=by_publication):
@@ -196,7 +199,9 @@ def choose_removals(
     accepted = accepted_ids(ledger)
     shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
     kept = {row["run_id"] for latest in shown for row in latest.values()}
-    removals, undated = [], set()
+    first = min(row["published_at"] for row in ledger)
+    measured = {(row["run_date"], row["job"]) for row in ledger}
+    removals, undated, before_ledger = [], set(), set()
     for table, runs in stored.items():
         for run_date, run_id in runs:
             if run_id in kept:
@@ -207,9 +212,11 @@ def choose_removals(
                 reason, since, until = "failed", parse_start(run_id), policy.started_until
             if since is None:
                 undated.add(run_id)
+            elif since < first and (run_date, TABLES[table].job) not in measured:
+                before_ledger.add(run_id)
             elif since <= until:
                 removals.append(Removal(run_date, run_id, table, reason, since))
-    return sorted(removals), sorted(undated)
+    return sorted(removals), sorted(undated), sorted(before_ledger)
 
 
 def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
@@ -217,7 +224,11 @@ def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] =
     rows = [removal._asdict() for removal in plan.removals]
     summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
-    warnings = [
+    summary |= {"before_ledger": plan.before_ledger}
+    n_before = format_count(len(plan.before_ledger), "run")
+    older = f"the tables have rows of {n_before} from before the first run in bias_runs, the ledger. They are kept."
+    warnings = [f"{older} Is the ledger lost? Restore it, or remove the runs by hand."] if plan.before_ledger else []
+    warnings += [
         f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
     ] + [*more_warnings]

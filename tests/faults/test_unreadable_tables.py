@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from errno import EACCES
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from biasspark.workflows import accept_run, maintain, print_side_by_side, window
 from biasspark.workflows import export_table as export
 from biasspark.workflows import measure as bias_metrics
 from biasspark.workflows import write_report as report
+from biasspark.workflows.maintain import Policy, plan_maintenance
 from tests.harness.main_job import (
     RUN_DATE,
     list_files,
@@ -123,11 +125,14 @@ def test_a_baseline_that_may_not_be_read_is_not_gone(spark: SparkSession, accept
 def test_a_lost_ledger_is_not_taken_for_a_first_run(
     spark: SparkSession, accepted: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The ledger is gone and the tables are not: the next run says so."""
+    """The ledger is gone and the tables are not: the next run says so, and maintenance keeps the earlier runs."""
     config, warehouse = accepted
     rest = shutil.copytree(warehouse, tmp_path / "rest", ignore=shutil.ignore_patterns("bias_runs"))
     done = run_well(config, "--set", f"output.path={rest}", run_date=NEXT)
     assert any(str(rest) in warning and "ledger" in warning for warning in done.summary["warnings"])
+    now = datetime.now(UTC)
+    plan = plan_maintenance(spark, PathStore(str(rest)), Policy(now, now), compact=False)
+    assert (len(plan.before_ledger), plan.removals) == (1, ())
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def row(run_id: str, day: int, **columns: object) -> LedgerRow:
 def removed(ledger: Sequence[LedgerRow], *unlisted: str) -> list[tuple[str, str]]:
     """Return (run, reason) of the runs removed from a table that holds those of the ledger, and others."""
     runs = {(RUN_DATE, run_id) for run_id in (*(one["run_id"] for one in ledger), *unlisted)}
-    removals, _ = choose_removals({"bias_metrics": runs}, ledger, POLICY)
+    removals, *_ = choose_removals({"bias_metrics": runs}, ledger, POLICY)
     return [(removal.run_id, removal.reason) for removal in removals]
 
 
@@ -70,8 +70,16 @@ def test_a_run_that_the_ledger_lacks_goes_after_the_grace_period() -> None:
 
 
 def test_an_id_that_does_not_tell_its_age_is_left_alone_and_named() -> None:
-    removals, undated = choose_removals({"bias_metrics": {(RUN_DATE, "a"), (RUN_DATE, "mine")}}, [row("a", 1)], POLICY)
-    assert (removals, undated) == ([], ["mine"])
+    stored = {"bias_metrics": {(RUN_DATE, "a"), (RUN_DATE, "mine")}}
+    assert choose_removals(stored, [row("a", 1)], POLICY) == ([], ["mine"], [])
+
+
+def test_runs_from_before_a_ledger_that_was_lost_are_left_alone_and_named() -> None:
+    early, earlier_date = "r20260131T000000000000_0a1b2c", date(2026, 1, 14)
+    stored = {"bias_metrics": {(RUN_DATE, "a"), (earlier_date, early)}}
+    assert choose_removals(stored, [row("a", 1)], POLICY) == ([], [], [early])
+    # A first try that failed, of a date that was then measured.
+    assert removed([row("a", 1)], early) == [(early, "failed")]
 
 
 def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> None:
