@@ -290,8 +290,8 @@ def _list_partitions(files: Sequence[Path], root: Path, where: str) -> list[str]
 def _read_schema(file: Path, where: str) -> pa.Schema:
     """Return the Arrow schema of a Parquet file."""
     try:
-        footer = pq.read_metadata(file)
-        schema = pq.read_schema(file)
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
+            footer, schema = source.metadata, source.schema_arrow
         arrow = (footer.metadata or {}).get(b"ARROW:schema")
         stored = pa.ipc.read_schema(pa.py_buffer(b64decode(arrow))) if arrow else schema
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
@@ -322,15 +322,15 @@ def _spark_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _simple_spark_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
-        return pa.timestamp("us", kind.tz and "UTC")
+    if pa.types.is_timestamp(kind):
+        return pa.int64() if kind.unit == "ns" else pa.timestamp("us", kind.tz and "UTC")
     return simple_type(kind)
 
 
 def _is_read_like_spark(kind: pa.DataType) -> bool:
     """Return whether the embedded engine reads a type as the one that Spark reads for it."""
-    is_text = simple_type(kind) == pa.string()
-    return _spark_type(kind) == kind or kind in UNSIGNED or pa.types.is_timestamp(kind) or is_text
+    is_text, is_time = simple_type(kind) == pa.string(), pa.types.is_timestamp(kind) and kind.unit != "ns"
+    return _spark_type(kind) == kind or kind in UNSIGNED or is_time or is_text
 
 
 def _must_convert(schemas: Sequence[pa.Schema]) -> bool:
@@ -366,7 +366,7 @@ def _spark_schema(schema: pa.Schema, partitions: Sequence[str], where: str) -> S
             continue
         is_unknown = any(is_of(kind) for is_of in (pa.types.is_time, pa.types.is_duration, pa.types.is_float16))
         illegal = InputError(condition_fault(where, "PARQUET_TYPE_ILLEGAL", f"Column: {name}, {kind}."))
-        if is_unknown or (pa.types.is_timestamp(kind) and kind.unit == "ns"):  # to the engine or to Spark
+        if is_unknown:  # to the engine or to Spark
             raise illegal
         try:
             fields.append(StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)))

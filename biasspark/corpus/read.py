@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import DateType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DateType, LongType, StringType, TimestampNTZType, TimestampType
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures
@@ -162,7 +162,10 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
     if isinstance(kind, DateType | TimestampType | TimestampNTZType | StringType):
         return None
     problem = f"It is of type {kind.simpleString()}. It must be a date, a time, or a string that holds a date."
-    return Fault(path, name, problem, "Name another column, or cast it.")
+    fix = "Name another column, or cast it."
+    if isinstance(kind, LongType):
+        fix += " Times in nanoseconds are read as bigint: write them in microseconds, pandas' datetime64[us]."
+    return Fault(path, name, problem, fix)
 
 
 def _fix_of_missing(corpus: Corpus) -> str:

@@ -260,9 +260,9 @@ class _Expression:
 
         Spark casts a string that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
         casts one that meets integers to an integer, and stops at a fraction; the engine computes some integers as
-        decimals or doubles (see `_widen`).
+        decimals or doubles (see `_widen`). Spark casts no integer to a date; the engine does.
         """
-        sums = bool(self.operators & {"+", "-", "*"})
+        is_cast = bool(self.operators & {"+", "-", "*"} or {token.value for token in self.tokens} & {"date", "to_date"})
         has_decimal = has_integer = has_text = has_fraction = is_between = False
         n = 0
         while n < len(self.tokens):
@@ -275,7 +275,7 @@ class _Expression:
             has_integer |= token.column == "integer" or is_count or token.value in _INTEGERS | {"div"}
             has_text |= token.column == "text" or (token.kind == "text" and bool(_NUMBER.match(token.value)))
             has_fraction |= token.kind == "text" and bool(_FRACTION.fullmatch(token.value))
-            if ((has_decimal or (has_integer and sums)) and has_text) or (has_integer and has_fraction):
+            if ((has_decimal or (has_integer and is_cast)) and has_text) or (has_integer and has_fraction):
                 return True
             is_between = token.value == "between" or (is_between and token.value != "and")
             n = 1 + (self.closing[n + 1] if is_count else n)

@@ -37,6 +37,8 @@ _SETTINGS = {
     # When Spark skips pages, it mixes values of different rows: integers in DELTA_BINARY_PACKED with booleans in RLE.
     "parquet.filter.columnindex.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Otherwise a column of times in nanoseconds, as pandas writes them, makes all columns unreadable.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Otherwise lines with too many fields go unnoticed if few columns are read. Spark 3.5.0 lacks the reader option.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
