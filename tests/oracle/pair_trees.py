@@ -89,11 +89,6 @@ class PairTree:
         return labels_of(self.labels[0], masks[0]).size >= self.min_leaf and min(rows) >= self.settings.min_side
 
 
-def delong(labels: np.ndarray) -> float:
-    """The variance by its definition: of the mean placements of either side, over their numbers."""
-    return float(labels.mean(axis=1).var(ddof=1) / labels.shape[0] + labels.mean(axis=0).var(ddof=1) / labels.shape[1])
-
-
 def paired_p_value(labels: np.ndarray, masks: tuple[np.ndarray, np.ndarray]) -> float:
     """The influences of the docstring, row by row."""
     leaf = labels_of(labels, masks)

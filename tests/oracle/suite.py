@@ -29,7 +29,11 @@ def auc_by_pairs(low: ArrayLike, high: ArrayLike) -> float:
 
 
 def delong_variance(low: ArrayLike, high: ArrayLike) -> float:
-    pairs = ordered_doubled(low, high) / 2
+    return variance_of_pairs(ordered_doubled(low, high) / 2)
+
+
+def variance_of_pairs(pairs: NDArray[np.float64]) -> float:
+    """Of the mean placements of either side, over their numbers."""
     if min(pairs.shape) < 2:
         return math.nan
     return float(

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import product
-from statistics import stdev
+from statistics import variance
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -20,12 +20,12 @@ from sklearn.metrics import roc_auc_score
 import biasspark
 from biasspark.config import Measures, parse_measures
 from biasspark.errors import ABSENT, ConfigError, Fault, InputError
-from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import tables_of
 from biasspark.workflows.attribute import list_tables, rank_surveyed, survey_rows
 from tests.harness.least_configuration import key_of
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
+from tests.oracle.suite import delong_variance
 
 SCHEMA = "id INT, target BOOLEAN, s1 DOUBLE, s2 DOUBLE, age DOUBLE, job STRING, text STRING"
 HOSTILE = 'it\'s a \\ $1 \n"job"'
@@ -91,14 +91,10 @@ def found(spark_session: SparkSession) -> dict[str, list[dict[str, Any]]]:
 def attribute(corpus: DataFrame, measures: Measures) -> dict[str, list[dict[str, Any]]]:
     with survey_rows(corpus, measures, "id") as surveyed, rank_surveyed(surveyed) as ranked:
         tables, _ = list_tables(surveyed, ranked)
-        return {table.name: to_rows(rows) for table, rows in tables.items()}
-
-
-def to_rows(rows: Rows) -> list[dict[str, Any]]:
-    if isinstance(rows, DataFrame):
-        return [row.asDict() for row in rows.collect()]
-    listed: list[dict[str, Any]] = rows.to_pylist()
-    return listed
+        return {
+            table.name: [row.asDict() for row in rows.collect()] if isinstance(rows, DataFrame) else rows.to_pylist()
+            for table, rows in tables.items()
+        }
 
 
 Found = dict[str, list[dict[str, Any]]]
@@ -143,10 +139,6 @@ def test_correlations_are_those_of_scipy(found: Found) -> None:
         assert row["n_rows"] == len(examples)
 
 
-def error_of_mean(values: list[float]) -> float:
-    return stdev(values) / math.sqrt(len(values))
-
-
 def check_mean(row: Mapping[str, Any], name: str, mean: float, variance: float, within: tuple[float, float]) -> None:
     """Check a mean with its interval, which is cut off at the least and the most that it may be."""
     half = Z * math.sqrt(variance)
@@ -185,15 +177,12 @@ def test_losses_by_segment(found: Found) -> None:
             ("gini_impurity", oracle.gini, 1.0),
         ):
             losses = list(map(loss, members))
-            check_mean(row, measure, oracle.mean_of(loss, members), error_of_mean(losses) ** 2, (0.0, most))
+            check_mean(row, measure, oracle.mean_of(loss, members), variance(losses) / len(losses), (0.0, most))
         mean = oracle.mean_of(partial(oracle.normalized, rows=whole), members)
-        variance = oracle.variance([number in chosen for number in examples], whole)
-        check_mean(row, "mean_normalized_attribution", mean, variance, (0.0, 0.5))
-        placements = [
-            [2 * oracle.normalized(example, members) for example in members if example.label == label]
-            for label in (False, True)
-        ]
-        assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
+        spread = oracle.variance([number in chosen for number in examples], whole)
+        check_mean(row, "mean_normalized_attribution", mean, spread, (0.0, 0.5))
+        scores = ([example.score for example in members if example.label == label] for label in (False, True))
+        assert row["auc_variance"] == pytest.approx(delong_variance(*scores), abs=1e-12)
         assert 0 <= row["auc_low"] < row["auc"] < row["auc_high"] <= 1
         assert row["auc_method"] in {"logit_delong", "newcombe"}
 
@@ -237,11 +226,8 @@ def test_crosses_are_counted_over_all_pairs(found: Found) -> None:
                 continue
             assert row["auc_low"] <= row["auc"] <= row["auc_high"]
             assert row["auc_method"] in {"logit_delong", "newcombe"}
-            placements = [
-                [sum(oracle.credit(a, b) for a in one) / len(one) for b in other]
-                for one, other in ((positives, negatives), (negatives, positives))
-            ]
-            assert row["auc_variance"] == pytest.approx(sum(error_of_mean(of) ** 2 for of in placements), abs=1e-12)
+            scores = ([example.score for example in side] for side in (negatives, positives))
+            assert row["auc_variance"] == pytest.approx(delong_variance(*scores), abs=1e-12)
         assert math.fsum(row["headroom_share"] for row in of_grouping.values()) == pytest.approx(1, abs=1e-12)
         n_positive = sum(example.label for example in examples.values())
         headroom = 1 - oracle.auc(list(examples.values()))

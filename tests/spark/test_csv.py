@@ -39,11 +39,6 @@ def kinds_of(rows: DataFrame) -> dict[str, str]:
     return {name: kind for name, kind in rows.dtypes if name != MALFORMED}
 
 
-def mention(*columns: str) -> dict[str, str]:
-    """Return slices that name columns, whatever is in them."""
-    return {f"slice of {name}": f"{name} IS NULL" for name in columns}
-
-
 def rejects_of(rows: DataFrame, measures: Measures, duplicates: str = "allow") -> tuple[int, Counter[tuple[Any, ...]]]:
     """Return how many rows are read, and the rejected ones."""
     counts, rejects = count_and_reject(rows, measures, duplicates)
@@ -87,7 +82,7 @@ def test_a_column_that_sql_names_is_of_the_type_of_its_values(spark: SparkSessio
     measures = measures_of(
         models={"s": "s", "t": "t"},
         identities={"columns": ["u"], "categorical": groups},
-        slices=mention(*(f"`{name}`" for name in VALUES if name != "idle")),
+        slices={f"slice of {name}": f"`{name}` IS NULL" for name in VALUES if name != "idle"},
         label_balance={"text": "text"},
     )
     rows = read_csv(spark, tmp_path, measures)

@@ -24,14 +24,10 @@ def write(folder: Path, table: Table, run_id: str, **row: object) -> None:
     pq.write_table(pa.table({name: [value] for name, value in {"corpus": "civil", **row}.items()}), place / "0.parquet")
 
 
-def at(second: int) -> datetime:
-    return datetime(2026, 1, 29, 3, 0, second, tzinfo=UTC)
-
-
 def publish(folder: Path, run_id: str, first_day: int, second: int) -> None:
-    start = date(2026, 1, first_day)
+    start, published_at = date(2026, 1, first_day), datetime(2026, 1, 29, 3, 0, second, tzinfo=UTC)
     write(folder, SUMMARY, run_id, window_start=start, model="m", slice="all", n_nights=1 + LAST.day - first_day)
-    write(folder, BIAS_RUNS, run_id, job="window_metrics", published_at=at(second), window_start=start)
+    write(folder, BIAS_RUNS, run_id, job="window_metrics", published_at=published_at, window_start=start)
 
 
 def ask(folder: Path, tables: list[Table], *queries: str) -> list[list[tuple[object, ...]]]:

@@ -5,6 +5,7 @@ python -m tests.unit.test_messages     updates the file
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,23 +23,18 @@ NO_FRAME: Any = SimpleNamespace(sparkSession=None)
 """No call reads a row, so none needs a true frame."""
 
 
-def messages_of_tables(tables: dict[str, Any]) -> tuple[str, ...]:
+def messages_of(act: Callable[..., object], *arguments: Any, **keywords: Any) -> tuple[str, ...]:
     with pytest.raises(BiasSparkError) as caught:
-        parse_config(changed(**tables), Path())
-    return caught.value.messages
-
-
-def messages_of_call(function: str, keywords: dict[str, Any]) -> tuple[str, ...]:
-    with pytest.raises(BiasSparkError) as caught:
-        getattr(biasspark, function)(NO_FRAME, **keywords_of(function, keywords))
+        act(*arguments, **keywords)
     return caught.value.messages
 
 
 def write() -> str:
     """Return the messages of every broken configuration and call; those that come with another one are indented."""
-    parts = {"TOML": [messages_of_tables(tables) for tables in (TABLES | RULES).values()]}
+    parts = {"TOML": [messages_of(parse_config, changed(**tables), Path()) for tables in (TABLES | RULES).values()]}
     for function, keywords in CALLS.values():
-        parts.setdefault(f"{function}()", []).append(messages_of_call(function, keywords))
+        call, asked = getattr(biasspark, function), keywords_of(function, keywords)
+        parts.setdefault(f"{function}()", []).append(messages_of(call, NO_FRAME, **asked))
     return "\n".join(
         f"# {name}\n" + "".join("\n  ".join(messages) + "\n" for messages in of_part) for name, of_part in parts.items()
     )

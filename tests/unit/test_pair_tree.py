@@ -17,12 +17,12 @@ from biasspark.features import Feature
 from tests.oracle.pair_trees import (
     PairTree,
     chance_p_value,
-    delong,
     labels_of,
     paired_p_value,
     select_rows,
     write_out_pairs,
 )
+from tests.oracle.suite import variance_of_pairs
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
 JOB = Feature("job", "job", False, ("a", "b", "c", "d", "e"), True)
@@ -90,8 +90,8 @@ def test_variances_and_tests_are_their_definitions(name: str) -> None:
     for segment in segments:
         chosen, masks = (select_rows(segment.conditions, sample) for sample in samples)
         train, honest = labels_of(of_train, chosen), labels_of(of_honest, masks)
-        assert segment.variance_honest == pytest.approx(delong(honest), rel=1e-12)
-        z = (train.mean() - honest.mean()) / math.sqrt(delong(train) + delong(honest))
+        assert segment.variance_honest == pytest.approx(variance_of_pairs(honest), rel=1e-12)
+        z = (train.mean() - honest.mean()) / math.sqrt(variance_of_pairs(train) + variance_of_pairs(honest))
         assert segment.p_train_honest == pytest.approx(2 * norm.sf(abs(z)), rel=0, abs=1e-12)
         if segment.node_id == 1:
             assert segment.p_value is segment.p_chance is None
