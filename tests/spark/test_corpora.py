@@ -74,43 +74,24 @@ def make(*flags: object) -> Done:
 
 
 @pytest.mark.parametrize(
-    ("flags", "query", "answer"),
+    ("flags", "n_rows", "n_positive"),
     [
-        (
-            ["shapes", "--rows-per-cell", "20"],
-            "SELECT count(*), count(DISTINCT id), count(DISTINCT shape), count_if(label), sum(subgroup), count(score)",
-            (640, 640, 8, 330, 320, 640),
-        ),
-        (
-            ["heights", "--rows-per-cell", "20"],
-            "SELECT count(*), count(DISTINCT id), count_if(label), count_if(height = 'short'), count(score)",
-            (120, 120, 60, 40, 120),
-        ),
-        (
-            ["pinned", "--rows-per-cell", "20"],
-            "SELECT count(*), count(DISTINCT id), count_if(label), sum(A), sum(B), sum(C), count(A), count(score)",
-            (160, 160, 80, 40, 40, 40, 80, 160),
-        ),
-        (
-            ["madlibs", "--rows", "1100"],
-            'SELECT count(*), count(DISTINCT comment_text), count_if(label), sum(gay), sum("middle eastern")',
-            (1100, 1100, 550, 22, 22),
-        ),
-        (
-            ["imbalanced", "--rows", "900", "--harmless"],
-            "SELECT count(*), count(DISTINCT id), count_if(label), min(length(comment_text)) >= 20",
-            (900, 900, 0, True),
-        ),
+        (["shapes", "--rows-per-cell", "20"], 640, 330),
+        (["heights", "--rows-per-cell", "20"], 120, 60),
+        (["pinned", "--rows-per-cell", "20"], 160, 80),
+        (["madlibs", "--rows", "1100"], 1100, 550),
+        (["imbalanced", "--rows", "900", "--harmless"], 900, 0),
     ],
 )
 def test_writes_every_kind_once(
-    spark: SparkSession, tmp_path: Path, flags: list[str], query: str, answer: tuple[int, ...]
+    spark: SparkSession, tmp_path: Path, flags: list[str], n_rows: int, n_positive: int
 ) -> None:
     flags = [*flags, "--seed", "7", "--out", str(tmp_path / "corpus")]
     summary = make(*flags).summary
     assert summary.pop("seconds") >= 0.0
-    assert summary == {"corpus": flags[0], "rows": answer[0], "seed": 7, "path": str(tmp_path / "corpus")}
-    assert duckdb.execute(f"{query} FROM read_parquet(?)", [f"{tmp_path}/corpus/*.parquet"]).fetchall() == [answer]
+    assert summary == {"corpus": flags[0], "rows": n_rows, "seed": 7, "path": str(tmp_path / "corpus")}
+    query = "SELECT count(*), count(DISTINCT id), count_if(label) FROM read_parquet(?)"
+    assert duckdb.execute(query, [f"{tmp_path}/corpus/*.parquet"]).fetchall() == [(n_rows, n_rows, n_positive)]
     with untouched(tmp_path):
         assert make(*flags).code == 2
 

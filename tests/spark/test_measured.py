@@ -35,12 +35,6 @@ FURTHER: dict[str, dict[str, Any]] = {
     "label_balance": {"text": "text"},
     "template_scores": {"template": "template"},
 }
-TURNED_ON: dict[str, Any] = {
-    "thresholds": [0.3, 0.5],
-    "histograms": 4,
-    "label_balance": "text",
-    "templates": "template",
-}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +61,8 @@ def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
 
 @pytest.mark.slow
 def test_further_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
-    measured = biasspark.measure(comments, **MEASURED, **TURNED_ON)
+    turned_on: dict[str, Any] = {"thresholds": [0.3, 0.5], "histograms": 4, "label_balance": "text"}
+    measured = biasspark.measure(comments, **MEASURED, **turned_on, templates="template")
     for name, asked in FURTHER.items():
         frame, alone = getattr(measured, name)(), getattr(biasspark, name)(comments, **asked, **MEASURED)
         assert frame.columns == alone.columns, name
