@@ -169,10 +169,13 @@ def test_nothing_to_draw(include: bool) -> None:
     corpus = Corpus(
         [0.1, 0.2, 0.3] * 2, [False, True] * 3, {"nobody": nobody, "unknown": unknown, "one": [True, *nobody[1:]]}
     )
-    found = corpus.measure(PinnedAuc(trials=3, include_subgroup_in_background=include), [0.15])
+    pinned = PinnedAuc(trials=3, include_subgroup_in_background=include)
+    found = corpus.measure(pinned, [0.15])
     assert np.isnan([found[name] for name in ("(overall)", "nobody", "unknown")]).all()
     negatives = Corpus([0.1, 0.2, 0.3], [False] * 3, {"g": [True, False, True]})
-    assert np.isnan(negatives.measure(PinnedAuc(trials=3, include_subgroup_in_background=include))["g"]).all()
+    unannotated = Corpus([0.1, 0.2], [False, True], {"g": [None, None]})
+    for one in (negatives, unannotated):
+        assert np.isnan(one.measure(pinned)["g"]).all()
 
 
 def test_everybody_is_in_it() -> None:
@@ -182,13 +185,6 @@ def test_everybody_is_in_it() -> None:
     auc = weighted_auc(corpus.scores, corpus.labels, [1.0] * len(corpus.scores))
     assert everybody.measure(PinnedAuc(trials=4), [1.0])["g"] == (auc, 0.0)
     assert np.isnan(everybody.measure(PinnedAuc(trials=4, include_subgroup_in_background=False))["g"]).all()
-
-
-def test_a_corpus_without_annotated_rows_has_no_trials() -> None:
-    corpus = Corpus((0.1, 0.2), (False, True), {"g0": [None, None]})
-    counts = rank_batches([corpus.batch], corpus.encoding)
-    sampled = sample_pinned_aucs(frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts, PinnedAuc(trials=2))
-    assert np.isnan(sampled).all()
 
 
 def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
