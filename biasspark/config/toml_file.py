@@ -71,11 +71,17 @@ def read_toml(path: Path) -> dict[str, Any]:
             fix = "Let the user of the job read it."
         raise ConfigError(f"{where}: {describe_unreadable(error)}. {fix}") from None
     try:
-        return tomllib.loads(decode_utf8(raw))
+        text = decode_utf8(raw)
+        return tomllib.loads(f"{text}\n")  # so that errors at its end have a line
     except UnicodeDecodeError as error:
         raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: {error}. The configuration must be TOML. Correct it.") from None
+        problem = str(error)
+        if repeated := re.fullmatch(r"Cannot (?:overwrite|declare) .*(\(at line (\d+), .*\))", problem):
+            line = text.splitlines()[int(repeated[2]) - 1]
+            key = _ASSIGNMENT.fullmatch(line) or re.fullmatch(r"\s*(\[.*\]).*", line)
+            problem = f"{key[1] if key else 'a key'}, or the table that it is in, is set twice {repeated[1]}"
+        raise ConfigError(f"{where}: {problem}. The configuration must be TOML. Correct it.") from None
 
 
 def write_toml(table: Mapping[str, Any], path: str = "", header: str = "[{}]") -> str:

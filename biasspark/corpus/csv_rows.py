@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +15,9 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError, Words
+from biasspark.errors import ABSENT, Fault, InputError, Words, no_rows
 from biasspark.session import describe
-from biasspark.text import format_count
+from biasspark.text import format_count, show_visibly
 
 TYPES_PASS = "read the types of the columns"
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
@@ -54,7 +55,8 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
     an id or a category, becomes numeric only if its numbers are written back as the same text.
 
-    Runs one Spark job when called, a scan of the corpus, if an expression names a column.
+    Runs one Spark job when called, a scan of the corpus, if an expression names a column. Raises `NoRows` if it finds
+    no row.
     """
     expressions = [*(measures.expressions.values() if measures else ()), corpus.filter or ""]
     texts, names, numbers = {corpus.run_date_column}, {corpus.id}, set[str]()
@@ -73,7 +75,10 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
         return rows
     kinds = [_common_type(name, name in names, name in numbers).alias(f"{n}") for n, name in enumerate(candidates)]
     with describe(rows.sparkSession, "tell numbers from strings"):
-        types = dict(zip(candidates, rows.agg(*kinds).collect()[0], strict=True))
+        n_rows, *of_columns = rows.agg(F.count(F.lit(1)), *kinds).collect()[0]
+    if not n_rows:  # any type would be a guess, and expressions may not fit it
+        raise no_rows()
+    types = dict(zip(candidates, of_columns, strict=True))
     typed = {name: try_cast(name, kind).alias(name) for name, kind in types.items() if kind != _TEXT}
     return rows.select(*(typed.get(name, column(name)) for name in rows.schema.names))
 
@@ -82,8 +87,22 @@ def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measur
     """Stop at CSV files without any configured column, whose header line is probably data, or of another format."""
     if corpus.schema or not measures or measures.label.column.lower() in map(str.lower, names):
         return
-    if any(each.name in names for each in list_columns(measures, corpus.id)):  # as written, since others may be data
+    configured = {each.name for each in list_columns(measures, corpus.id)}
+    if configured & set(names):  # as written, since others may be data
         return
+    first = names[0] if names else ""
+    if first.startswith("PAR1"):
+        fix = Words('Set `[corpus] format = "parquet"`.', "Rename it, or read it with pandas and pass the frame.")
+        raise InputError(Fault((), ABSENT, f"{corpus.location}: it is Parquet, not CSV.", fix))
+    for separator in ("\t", ";", "|"):
+        if configured & {name.strip('"') for name in first.split(separator)}:
+            rule = f"{corpus.location}: the fields of its header line are separated by {show_visibly(separator)}."
+            shown = json.dumps(separator)
+            fix = Words(
+                f"Set `[corpus] options = {{ sep = {shown} }}`.",
+                f"Read it with pandas.read_csv(path, sep={shown}), and pass the frame.",
+            )
+            raise InputError(Fault((), ABSENT, rule, fix))
     rule = (
         f"{corpus.location}: no configured column is in the header line. It has {format_count(len(names), 'column')}, "
         "not named here since names may be data. A CSV has a header line, commas and UTF-8, and if it is compressed a "

@@ -23,7 +23,7 @@ from biasspark.text import closest_match
 _CORRUPT: errors.Text = (
     "a file cannot be read. It is corrupt, or of another format",
     errors.Words(
-        " than is set (Parquet, unless another one is). Replace it, or set its format",
+        ' than is set (Parquet, unless another one is). Replace it, or set its format, as `[corpus] format = "csv"`',
         ". Replace it, or read it with pandas and pass the frame",
     ),
 )

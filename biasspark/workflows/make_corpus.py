@@ -11,6 +11,7 @@ from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, par
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
 from biasspark.session import describe, follow_tasks, job_session
+from biasspark.session.files import local_folder
 from biasspark.session_request import describe_start
 from biasspark.synthetic import score_cells
 from biasspark.synthetic.chunks import Request, check_request, generate
@@ -126,6 +127,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
     request = CORPORA[name].request(arguments)
     check_request(request)
     progress, shown = Progress(), redact(path)
+    exists = f"out: {shown} exists. A corpus is never overwritten. Name a new folder."
+    if (folder := local_folder(path)) and folder.is_file():  # which an engine would take for the parent of its files
+        raise ConfigError(exists)
     progress.stage(describe_start())
     with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
         progress.stage(f"{name}: {request.rows:,} rows into {shown}")
@@ -135,7 +139,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
                 (corpus.coalesce(max_files) if max_files else corpus).write.mode("error").parquet(path)
         except Exception as error:
             if has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error):
-                raise ConfigError(f"out: {shown} exists. A corpus is never overwritten. Name a new folder.") from None
+                raise ConfigError(exists) from None
             if WRONG_PLACE.search(cause := describe_cause(error)):
                 raise ConfigError(f"out: {shown} could not be written, {cause}. Name another folder.") from error
             raise

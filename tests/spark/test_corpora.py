@@ -103,6 +103,13 @@ def test_a_place_that_cannot_be_written_to_is_named(spark: SparkSession, tmp_pat
     assert f"{tmp_path}/file/corpus" in done.err
 
 
+def test_a_file_is_refused_without_a_session(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    done = make("pinned", "--seed", "7", "--out", str(tmp_path / "file"))
+    assert done.code == 2
+    assert "starting the engine" not in done.err
+
+
 def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
     done = make("pinned", "--rows-per-cell", "20", "--seed", "7", "--out", "unknown://key:canary@bucket/corpus")
     assert done.code > 0

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
-from biasspark.errors import Fault, InputError, KeyPath
+from biasspark.errors import Fault, InputError, KeyPath, NoRows
 from biasspark.session import is_embedded
 from biasspark.session.spark_errors import translate_corpus_errors
 from tests.harness.least_configuration import raised_fault
-from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of
+from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of, read
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -98,11 +98,9 @@ def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
     "content",
     [
         pytest.param(b"secret one,secret two,0.5\n1,2,0.25\n", id="no header line"),
-        pytest.param(b'id;y;s;u;text\n1;true;0.5;1;"secret"\n', id="semicolons"),
         pytest.param("id,y,s,u\n1,true,0.5,1\n".encode("utf-16"), id="UTF-16"),
         pytest.param(gzip.compress(b"id,y,s,u\n1,true,0.5,1\n"), id="compressed"),
         pytest.param(b'{"id": 1, "y": true, "s": 0.5, "u": 1}\n', id="JSON"),
-        pytest.param(b"PAR1\x15\x04\x15" + bytes(range(256)), id="Parquet"),
         pytest.param(b"\n\n", id="blank lines"),
     ],
 )
@@ -111,6 +109,27 @@ def test_a_csv_without_a_configured_column_is_one_fault(spark: SparkSession, tmp
     source = {"format": "csv", "id": "id", "run_date_column": "day", "filter": "u > 0"}
     fault = fault_of(spark, tmp_path, measures_of(slices={"x": "u > 1"}), **source)
     assert holds(fault, tmp_path, "header line", "not named", "sep = ")
+
+
+@pytest.mark.parametrize(
+    ("content", "fix"),
+    [
+        (b'id;y;s;u;text\n1;true;0.5;1;"secret"\n', '`[corpus] options = { sep = ";" }`'),
+        (b'"id"\t"y"\t"s"\t"u"\n1\ttrue\t0.5\t1\n', r'`[corpus] options = { sep = "\t" }`'),
+        (b"PAR1\x15\x04\x15" + bytes(range(256)), '`[corpus] format = "parquet"`'),
+    ],
+    ids=["semicolons", "tabs", "Parquet"],
+)
+def test_a_csv_that_is_certainly_something_else(spark: SparkSession, tmp_path: Path, content: bytes, fix: str) -> None:
+    (tmp_path / "rows.csv").write_bytes(content)
+    fault = fault_of(spark, tmp_path, measures_of(), format="csv", id="id")
+    assert holds(fault, tmp_path, fix)
+
+
+def test_a_csv_without_rows_has_no_types(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"id,y,s,u\n")
+    with pytest.raises(NoRows):
+        read(spark, tmp_path, measures_of(slices={"x": "NOT isnan(u)"}), format="csv")
 
 
 def test_58_categorical_columns_may_be_unknown(spark: SparkSession) -> None:

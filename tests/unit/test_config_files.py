@@ -139,8 +139,11 @@ class TestFile:
             (b"\0", "(at line 1, column 1)"),
             (b"= 1", "(at line 1, column 1)"),
             (b"a = { x = 1 }\na.y = 2\n", "(at line 2, column 8)"),
-            (b'[models]\ntox = "a"\n# the new one\ntox = "b"\n', "(at line 4, "),
-            (b"[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "(at line 5, "),
+            (
+                b'[models]\ntox = "a"\n# the new one\ntox = "b"',
+                "tox, or the table that it is in, is set twice (at line 4, ",
+            ),
+            (b"[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m], or the table that it is in, is set twice (at line 5, "),
             (b"[label]\ncolumn = { x = 1, x = 2 }\n", "(at line 2, "),
         ],
         ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key", "inline", "key", "table", "inline key"],
