@@ -6,10 +6,9 @@ import json
 import math
 import re
 import tomllib
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -53,16 +52,11 @@ RACE = "race `x`"
 SLICE = "lang = 'en' \\"
 
 
-@dataclass(frozen=True)
-class HostileRun:
+class HostileRun(NamedTuple):
     """A run with hostile names and bad rows."""
 
-    folder: Path
+    warehouse: Path
     done: Done
-
-    @property
-    def warehouse(self) -> Path:
-        return self.folder / "warehouse"
 
 
 def hostile_rows() -> Rows:
@@ -91,7 +85,7 @@ def hostile_run(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFa
         label_balance={"length": "length", "buckets": [50, 100]},
         pinned_auc={},
     )
-    return HostileRun(folder, run_well(config))
+    return HostileRun(folder / "warehouse", run_well(config))
 
 
 def test_a_run_prints_a_table_and_one_line_of_json(hostile_run: HostileRun) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
@@ -109,14 +109,6 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-@pytest.fixture
-def asked(spark: SparkSession, warehouse: Path) -> dict[str, DataFrame]:
-    """Every query in Spark, analyzed and not yet run."""
-    for statement in (warehouse / SPARK_FILE).read_text("utf-8").split(";")[:-1]:
-        spark.sql(statement)
-    return {name: spark.sql(text) for name, text in TEXTS.items()}
-
-
 def run_in_duckdb(folder: Path, *queries: str) -> list[Rows]:
     views, found = open_views(folder), list[Rows]()
     for query in queries:
@@ -151,8 +143,10 @@ def test_every_query_is_tested() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark("views for Spark")
-def test_spark_gives_what_duckdb_gives(asked: dict[str, DataFrame], answers: dict[str, Rows]) -> None:
-    assert {name: [row.asDict() for row in frame.collect()] for name, frame in asked.items()} == answers
+def test_spark_gives_what_duckdb_gives(spark: SparkSession, warehouse: Path, answers: dict[str, Rows]) -> None:
+    for statement in (warehouse / SPARK_FILE).read_text("utf-8").split(";")[:-1]:
+        spark.sql(statement)
+    assert {name: [row.asDict() for row in spark.sql(text).collect()] for name, text in TEXTS.items()} == answers
 
 
 def test_worst_is_what_is_surely_low(answers: dict[str, Rows]) -> None:

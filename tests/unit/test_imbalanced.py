@@ -32,13 +32,10 @@ PERCENT_TOXIC_IMBALANCED = (88, 77, 51, 30, 19)
 
 
 @pytest.fixture(scope="module")
-def request_of_many_mentions() -> ImbalancedRequest:
-    return ImbalancedRequest(ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)))
-
-
-@pytest.fixture(scope="module")
-def comments(request_of_many_mentions: ImbalancedRequest) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = make_table(request_of_many_mentions).to_pylist()
+def comments() -> list[dict[str, object]]:
+    """Rows of which many mention a term."""
+    request = ImbalancedRequest(ROWS, 3, (("gay", 0.03), ("middle eastern", 0.03)))
+    rows: list[dict[str, object]] = make_table(request).to_pylist()
     return [row | {"bucket": bucket_of(str(row["comment_text"]))} for row in rows]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from biasspark.metrics.suppression import suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_METRICS
-from tests.fixtures.score_corpus import Scored, draw_corpus
+from tests.fixtures.score_corpus import draw_corpus
 from tests.oracle import intervals as oracle
 from tests.oracle.counts import count_corpus, counts_of
 from tests.oracle.pairs import CELLS, Sums
@@ -26,24 +25,11 @@ from tests.oracle.suite import PAIRS, auc_by_pairs, cut_cells, delong_variance
 GAPS = ("negative_aeg", "positive_aeg")
 
 
-def measure(score: Any, label: Any, identities: Any, level: float = 0.95) -> dict[str, dict[str, Any]]:
-    rows = bias_metrics(u_statistics(count_corpus(score, label, identities)), level).to_pylist()
-    assert [row["identity"] for row in rows] == list(identities)  # none for the whole slice
-    return {row["identity"]: row for row in rows}
-
-
-@pytest.fixture(scope="module")
-def corpus() -> Scored:
-    return draw_corpus()
-
-
-@pytest.fixture(scope="module")
-def rows(corpus: Scored) -> dict[str, dict[str, Any]]:
-    return measure(*corpus)
-
-
-def test_every_number_agrees_with_brute_force(corpus: Scored, rows: dict[str, dict[str, Any]]) -> None:
-    score, label, identities = corpus
+def test_every_number_agrees_with_brute_force() -> None:
+    score, label, identities = draw_corpus()
+    table = bias_metrics(u_statistics(count_corpus(score, label, identities)), 0.95).to_pylist()
+    rows = {row["identity"]: row for row in table}
+    assert list(rows) == list(identities)  # none for the whole slice
     for identity, row in rows.items():
         assert tuple(row) == BIAS_METRICS.value_columns
         cells = cut_cells(score, label, identities[identity])
