@@ -148,10 +148,10 @@ def intervals(
     metrics : Frame or MeasuredCorpus
         The result of `biasspark.bias_metrics`.
     identities, models, slices : str or list of str, optional
-        The names to draw, in this order. By default all slices and models, and ``most`` identities of each slice: those
-        for which a low AUC of any model is most certain, the worst at the top: by the upper end of its interval.
+        The names to draw, in this order. By default all slices and models, and ``most`` of the identities: those for
+        which a low AUC in any slice is most certain, the worst at the top: by the upper end of its interval.
     most : int, default 30
-        The most identities of a slice that are drawn by default.
+        The most identities that are drawn by default.
 
     Returns
     -------
@@ -169,11 +169,10 @@ def intervals(
     if len(known) == 1 < len(shown_slices):  # a line per slice
         parts[known[0]] = shown_slices, [row | {"identity": row["slice"]} for row in kept]
     else:
+        ranked = known if identities is not None else order_worst_first(kept)[:most]
         for slice_name in shown_slices:
-            slice_rows = [row for row in kept if row["slice"] == slice_name]
-            ranked = known if identities is not None else order_worst_first(slice_rows)[:most]
             heading = f"slice {slice_name}" if shown_slices != [ALL_ROWS] else ""
-            parts[heading] = ranked, [row for row in slice_rows if row["identity"] in ranked]
+            parts[heading] = ranked, [row for row in kept if row["slice"] == slice_name and row["identity"] in ranked]
     empty = [
         heading
         for heading, (_, rows_of_part) in parts.items()

@@ -238,7 +238,7 @@ def _draw_curve(axes: Axes, curve: RateCurve | None, gap: TableCell, color: str)
         axes.fill_between(across, across, up, color=color, alpha=0.22, linewidth=0)
         axes.plot(across, up, color=color, linewidth=1.8)
     below = gap.value is not None and gap.value < 0
-    x, y, side = (0.05, 0.86, "left") if below else (0.96, 0.18, "right")
+    x, y, side = (0.05, 0.93, "left") if below else (0.96, 0.18, "right")
     axes.text(x, y, f"{'◦ ' if gap.weak else ''}{gap.text}", ha=side, fontsize=12)
     axes.text(x, y - 0.12, drop_zeros(gap.interval), ha=side, fontsize=9, color=panels.SOFT)
     axes.set(xlim=(0, 1), ylim=(0, 1))
