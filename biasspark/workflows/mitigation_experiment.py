@@ -221,7 +221,7 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
     return models
 
 
-# ---- the least biased model
+# ---- the best model
 
 
 def list_models(summary: pa.Table, training: pa.Table) -> list[dict[str, Any]]:
@@ -291,6 +291,11 @@ def judge(
             f"{by_bpsn}. Neither has an interval: the comparison tells whether a difference is more than chance."
         )
     is_mitigated = best == MITIGATED
+    evidence = {
+        model["model"]: f"; {model[BETTER]:,} of its comparisons are significantly better, {model[WORSE]:,} worse"
+        for model in models
+        if BETTER in model
+    }
     marked = [{**model, "best": "best" if model["model"] == best else ""} for model in models]
     names = [str(model["model"]) for model in models]
     parts = (
@@ -300,7 +305,7 @@ def judge(
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
         by_measure,
-        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}the least biased of the {len(models)}.",
+        f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}best by both measures{evidence.get(MITIGATED, '')}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}
     code = measured.exit_code if is_mitigated else GATE_FAILED

@@ -1,4 +1,4 @@
-"""The mitigation experiment without Spark: its configuration, its plan, and which model is the least biased."""
+"""The mitigation experiment without Spark: its configuration, its plan, and which model is best."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_classifier_learns_words_and_scores_any_order_alike() -> None:
     assert 0 < Classifier({}, -50.0).score([]) < Classifier({}, -40.0).score([]) < 1e-17  # no ties
 
 
-# ---- the least biased model
+# ---- the best model
 
 
 def model(name: str, difference: float | None, lowest: float | None) -> dict[str, Any]:
@@ -289,6 +289,7 @@ def test_the_best_model_wins_both_measures(
 )
 def test_a_failed_gate_stays_failed(mitigated: float, gate: int, comparison: int, exit_code: int) -> None:
     models = [model("baseline", 6.37, 0.5), model("control", 6.84, 0.5), model("mitigated", mitigated, 0.8)]
+    models[2] |= {"better": 20, "worse": 11}
     measured = Outcome(summary={"gate": "fail" if gate else "pass"}, table="worst", exit_code=gate)
     of_comparison = {"run_id": "r2", "gate": "fail" if comparison else "pass", "warnings": ["few rows"]}
     compared = Outcome(summary=of_comparison, table="fail: max_drop", exit_code=comparison)
@@ -297,3 +298,5 @@ def test_a_failed_gate_stays_failed(mitigated: float, gate: int, comparison: int
     assert outcome.summary["gate"] == measured.summary["gate"]
     assert {name: outcome.summary[f"comparison_{name}"] for name in of_comparison} == of_comparison
     assert compared.table in outcome.table
+    *_, conclusion = outcome.table.splitlines()
+    assert all(number in conclusion for number in ("20", "11"))
