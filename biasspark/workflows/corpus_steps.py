@@ -191,6 +191,7 @@ class Measurement:
             *data_quality.identity_warnings(self.encoding.singles, self.sides, n_usable),
             *data_quality.slice_warnings(self.encoding.slices, slice_labels),
             *warn_of_rows(counts, self.measures.label),
+            *warn_of_lengths(self.counts.labels, self.measures),
         )
 
     @cached_property
@@ -285,6 +286,13 @@ def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
             yield from data_quality.reject_warnings(f"model {model}", "scores", n_scores, score_rejects)
 
 
+def warn_of_lengths(labels: Ints | None, measures: Measures) -> Iterator[str]:
+    """Yield a warning about many rows in no bucket of lengths, unless privacy may withhold how many they are."""
+    if labels is not None and labels.shape[1] > 1 and measures.label_balance and not measures.privacy:
+        n_outside, n_rows = labels[0, 0].sum(), labels[0].sum()
+        yield from data_quality.length_warnings(n_rows, n_outside, measures.label_balance.buckets)
+
+
 @dataclass(frozen=True)
 class CountedLabels:
     """The labels of a corpus (`ranking.counts.Counts.labels`), and the labeled rows in and outside of each identity."""
@@ -306,9 +314,13 @@ class CountedLabels:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the corpus."""
-        surveyed, counts = self.surveyed, self.counts
-        identity_warnings = data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled)
-        return (*surveyed.survey.warnings, *identity_warnings, *warn_of_rows(counts, surveyed.measures.label))
+        surveyed, counts, measures = self.surveyed, self.counts, self.surveyed.measures
+        return (
+            *surveyed.survey.warnings,
+            *data_quality.identity_warnings(surveyed.encoding.singles, self.sides, counts.n_labeled),
+            *warn_of_rows(counts, measures.label),
+            *warn_of_lengths(self.labels, measures),
+        )
 
 
 def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.Table:

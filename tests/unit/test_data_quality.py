@@ -13,6 +13,7 @@ from biasspark.corpus.data_quality import (
     count_warnings,
     identity_warnings,
     label_warnings,
+    length_warnings,
     name_warnings,
     positive_value_warnings,
     reject_warnings,
@@ -79,6 +80,11 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
     (hinted,) = reject_warnings("corpus", "rows", 200, {"null_label": 20}, {"null_label": "It is 0 or 1."})
     assert hinted.endswith("It is 0 or 1.")
     assert warn(99) == warn(200, null_score=2) == warn(29, null_score=10) == warn(0) == ()
+
+
+def test_rows_in_no_bucket_of_lengths() -> None:
+    assert_says(length_warnings(1_000, 601, (100, 500)), ["label_balance", "60%", "1,000 rows", "100 to 499"])
+    assert not list(length_warnings(1_000, 10, (100, 500)))
 
 
 @pytest.mark.parametrize(
