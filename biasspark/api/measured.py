@@ -62,7 +62,7 @@ class MeasuredCorpus:
         if surveyed.measures.templates:
             scores = template_scores(surveyed.corpus, surveyed.measures, surveyed.encoding)
             table = schemas.TEMPLATE_SCORES
-            self._frames[table] = give(df, table, scores.select(*table.value_columns))
+            self._frames[table] = give(df, table, scores.select(*table.value_columns).orderBy(*table.key_columns))
 
     def bias_metrics(self, *, narrow: bool = False) -> Frame:
         """Return the bias metrics, a row for each (model, slice, identity). See `biasspark.bias_metrics`."""

@@ -120,7 +120,10 @@ def test_template_scores(golden: MeasuredCorpus) -> None:
     ]
     assert None in {row["sd_score"] for row in expected}
     assert not {"unscored", None} & {row["template"] for row in expected}
-    assert_rows([row.asDict() for row in golden.template_scores().collect()], expected, TEMPLATE_SCORES)
+    rows = [row.asDict() for row in golden.template_scores().collect()]
+    assert_rows(rows, expected, TEMPLATE_SCORES)
+    keys = [(row["model"], row["template"], row["identity"]) for row in rows]
+    assert keys == sorted(keys)
 
 
 @pytest.mark.parametrize(
