@@ -132,10 +132,14 @@ class Keywords(Language):
         value, key = setting.value, next(iter(setting.value)) if isinstance(setting.value, Mapping) else ""
         if isinstance(value, Mapping) and (*setting.path, key) in self.names:
             return self.setting(Setting((*setting.path, key), value[key]), path)
+        return f"{self.key(setting.path)} = {self._example(value)}"
+
+    def _example(self, value: object) -> str:
+        """Return an example value as Python writes it, dicts whole."""
         if isinstance(value, Mapping):
-            keys = ", ".join(f'"{name}": {self.value(inner)}' for name, inner in value.items())
-            return f"{self.key(setting.path)} = {{{keys}}}"
-        return f"{self.key(setting.path)} = {self.value(value)}"
+            keys = ", ".join(f'"{name}": {self._example(inner)}' for name, inner in value.items())
+            return f"{{{keys}}}"
+        return self.value(value)
 
     def value(self, value: object) -> str:
         """Return a value as Python writes it, or its type."""

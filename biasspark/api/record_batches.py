@@ -86,7 +86,7 @@ def open_frame(df: Frame, name: str) -> Rows:
         return Rows(pa.RecordBatchReader.from_stream(df), unreadable)
     except _REFUSALS:  # not an Arrow stream, or not one of rows
         pass
-    conversion = next((method for method in ("to_spark", "collect") if hasattr(df, method)), "")
+    conversion = next((method for method in ("to_spark", "collect", "bias_metrics") if hasattr(df, method)), "")
     fix = f"Convert it: call its {conversion}()." if conversion else "Give one of these."
     if isinstance(df, Mapping | list):
         fix = "Convert it, as by pandas.DataFrame()."

@@ -132,7 +132,8 @@ class Rule(Section):
                 rule = "A rule with a baseline bounds how much worse a model is than the baseline."
                 written[kind].refuse(rule, f"Write {allowed[0]} in its place, or remove baseline.")
             elif len(bounds) == 1:
-                right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": "max"}[kind]
+                one_sided = "max" if self.metric in ("fpr", "fnr", "selection_rate") else "min"
+                right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": one_sided}[kind]
                 written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
 
     def _check_range(self, kind: str, written: Spot) -> None:

@@ -81,7 +81,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             line = text.splitlines()[int(repeated[2]) - 1]
             key = _ASSIGNMENT.fullmatch(line) or re.fullmatch(r"\s*(\[.*\]).*", line)
             problem = f"{key[1] if key else 'a key'}, or the table that it is in, is set twice {repeated[1]}"
-        raise ConfigError(f"{where}: {problem}. The configuration must be TOML. Correct it.") from None
+        fix = "Begin each rule with [[gate.rule]], in two brackets." if "[gate.rule]" in problem else "Correct it."
+        raise ConfigError(f"{where}: {problem}. The configuration must be TOML. {fix}") from None
 
 
 def write_toml(table: Mapping[str, Any], path: str = "", header: str = "[{}]") -> str:

@@ -218,7 +218,8 @@ class _Expression:
                 raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
         signs = {token.text for token in self.tokens if token.kind == "sign"}
         if signs & {"&", "|", "^"}:
-            raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark")
+            fix = "Write AND or OR between conditions: &, | and ^ combine bits. For bits, run it on Spark."
+            raise NotOnTheEmbeddedEngine("gives operators on bits another precedence than Spark", fix)
         indices = range(len(self.tokens))
         if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in indices):
             raise NotOnTheEmbeddedEngine("converts a string that meets another type differently from Spark")

@@ -271,6 +271,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "no target": ("attribution_segments", {"numeric": ["age"], "targets": []}),
     "pairs of models without a tree": ("attribute", {"models": ["new", "old"], "compare": [["new", "old"]]}),
     "no pair": ("named_pairs", {"pairs_of": {}}),
+    "pairs as a list": ("named_pairs", {"pairs_of": [("age < 9", "age > 9")]}),
     "a pair without positives": ("named_pairs", {"pairs_of": {"p": {"negatives": "age > 9"}}}),
     "groupings as text": ("auc_crosses", {"groupings": "lang"}),
     "groupings as array": ("auc_crosses", {"groupings": np.array(["lang", "day"])}),

@@ -217,6 +217,11 @@ class TestOverrides:
             '--set "\\"\\\\q\\".b"',
         ]
 
+    def test_a_second_rule_in_single_brackets_is_told_to_have_two(self, tmp_path: Path) -> None:
+        for first, second in (("[gate.rule]", "[gate.rule]"), ("[gate.rule]", "[[gate.rule]]")):
+            with pytest.raises(ConfigError, match="two brackets"):
+                load_config(write(tmp_path / "c.toml", f"{first}\n{second}\n"))
+
     def test_an_empty_file_lacks_required_tables_only(self, tmp_path: Path) -> None:
         faults = raised_faults(load_config, write(tmp_path / "c.toml", ""))
         assert [key_of(fault) for fault in faults] == ["corpus", "label", "models", "output"]

@@ -124,6 +124,12 @@ def test_what_has_no_such_form_is_refused(text: str) -> None:
         to_embedded_sql(text, COLUMNS)
 
 
+def test_conditions_joined_as_in_pandas_are_told_to_use_words() -> None:
+    with pytest.raises(NotOnTheEmbeddedEngine) as caught:
+        to_embedded_sql("n < 1 & n > 0", COLUMNS)
+    assert "AND" in caught.value.fix
+
+
 def test_deep_nesting_takes_no_time() -> None:
     """Each level is translated once."""
     deep = "score"

@@ -98,6 +98,12 @@ def test_what_is_no_frame_is_a_type_error(df: Any) -> None:
         biasspark.side_by_side(df, "new", "old")
 
 
+def test_a_measured_corpus_is_told_to_give_its_metrics() -> None:
+    measured: Any = SimpleNamespace(bias_metrics=None)
+    with pytest.raises(TypeError, match=r"bias_metrics\(\)"):
+        biasspark.side_by_side(measured, "new", "old")
+
+
 def test_a_frame_without_metrics_is_an_input_error() -> None:
     frame: Any = SimpleNamespace(sparkSession=None, columns=["model", "slice", "bpsn_auc"])
     with pytest.raises(InputError, match=r"^metrics: .* identity, "):
