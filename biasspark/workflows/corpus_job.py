@@ -42,14 +42,22 @@ class Plan(NamedTuple):
     warnings: Sequence[str] = ()
 
 
-def describe_plan(plan: Plan, config: Config, session: str) -> str:
-    """Format a plan: the configuration with its defaults, the session's engine, tables, passes over the corpus."""
+def describe_plan(plan: Plan, config: Config, session: str, dates: Mapping[str, Sequence[date]]) -> str:
+    """Format a plan: the configuration with its defaults, the engine, run dates by state, tables, passes."""
     corpus = config.corpus
+    counted = (
+        f"{len(days):,} {what.replace('_', ' ')}: {list_first(list(map(str, days)))}"
+        for what, days in dates.items()
+        if days
+    )
     passes = [TYPES_PASS] if corpus.is_untyped and config.expressions else []
     passes += [SURVEY_PASS, *([IDS_PASS] if corpus.duplicates == "reject" else []), *plan.passes]
     tables = ", ".join(table.name for table in (*plan.tables, BIAS_RUNS))
-    listed = f"\n{'':10}".join(passes)
-    return f"{write_toml(config.resolved())}\n\nsession:  {session}\ntables:   {tables}\npasses:   {listed}"
+    indent = f"\n{'':10}"
+    return (
+        f"{write_toml(config.resolved())}\n\nsession:  {session}\ndates:    {indent.join(counted)}\n"
+        f"tables:   {tables}\npasses:   {indent.join(passes)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -226,11 +234,17 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
         if starts_workers:
             stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))
         store.check(spark, (*tables_of(job.name), BIAS_RUNS))
+        only_missing = vars(arguments).get("only_missing")
+        published = list_published(spark, store, job.name, config.corpus.name) if plan or only_missing else ()
+        skipped = published if only_missing else ()
         if plan:
             read(spark, run_date=days[0])  # which checks the columns
             session = engine_of(spark)
+            dates = {"to_measure": [day for day in days if day not in skipped]}
+            dates["already_published"] = [day for day in days if day in published]
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
-            return cli.Outcome(summary=summary, table=describe_plan(plan, config, session))
+            plan_text = describe_plan(plan, config, session, dates)
+            return cli.Outcome(summary={**summary, "output": store.root, **dates}, table=plan_text)
         row_dates = cache(partial(list_row_dates, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
@@ -241,10 +255,8 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             except NoRows:
                 raise NoRows(describe_no_rows(config.corpus, day, row_dates)) from None
 
-        only_missing = vars(arguments).get("only_missing")
-        published = list_published(spark, store, job.name, config.corpus.name) if only_missing else ()
         with follow_tasks(spark, progress.advance):
-            return measure_dates(job.name, days, published, measure, progress, debug=arguments.debug)
+            return measure_dates(job.name, days, skipped, measure, progress, debug=arguments.debug)
 
 
 def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user sees of it

@@ -144,6 +144,17 @@ def test_a_plan_names_the_tables_that_a_run_writes(tmp_path: Path) -> None:
         assert measured["engine"] == plan.summary["engine"] == "embedded"
 
 
+def test_a_dry_run_lists_the_dates_to_measure(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "corpus", make_rows(200))
+    flags = configure(tmp_path, corpus={"run_date_column": "day"})
+    run_well("measure", *flags)
+    range_of_dates = (*flags, "--run-date", f"2026-01-14..{RUN_DATE}", "--dry-run")
+    for only_missing, dates in (((), ["2026-01-14", RUN_DATE]), (("--only-missing",), ["2026-01-14"])):
+        plan = run("measure", *range_of_dates, *only_missing)
+        assert (plan.summary["to_measure"], plan.summary["already_published"]) == (dates, [RUN_DATE])
+        assert f"{len(dates)} to measure: {', '.join(dates)}\n" in plan.out
+
+
 def test_rules_on_a_baseline_are_left_to_the_comparison(tmp_path: Path) -> None:
     write_parquet(tmp_path / "corpus", make_rows())
     rule = {"name": "keeps", "metric": "auc", "baseline": "m", "max_drop": 0.5}

@@ -137,7 +137,7 @@ def test_partitions_and_files_without_header_line(spark: SparkSession, tmp_path:
 )
 def test_the_plan_has_a_pass_for_the_types(corpus: dict[str, str], slices: dict[str, str], reads_types: bool) -> None:
     config = parse_config(changed(corpus={"format": "csv"} | corpus, slices=slices), Path())
-    plan = describe_plan(Plan([], ()), config, "spark")
+    plan = describe_plan(Plan([], ()), config, "spark", {})
     assert (TYPES_PASS in plan) == reads_types
 
 
