@@ -107,6 +107,11 @@ def show_p_value(value: float, decimals: int = 4) -> str:
     return f"< {least:.{decimals}f}" if value < least else f"{value:.{decimals}f}"
 
 
+def show_time(time: datetime.datetime) -> str:
+    """Format a time in UTC, to the second: ``2026-01-15T09:30:00Z``."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def quote(text: str) -> str:
     """Return text in double quotes, escaped, and shortened if long."""
     cut = text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."

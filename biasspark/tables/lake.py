@@ -112,10 +112,9 @@ class LakeStore(CatalogStore):
         return [[] for _ in runs]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """See `PathStore.optimize`: compaction of the format, and expiry of old snapshots."""
-        if self.has(spark, table):
-            with storage_errors(self.name(table.name), "compacted"):
-                self._optimize(spark, table, before)
+        """Compact an existing table, and delete files that only readers from before a time use."""
+        with storage_errors(self.name(table.name), "compacted"):
+            self._optimize(spark, table, before)
 
     def _read_properties(self, spark: SparkSession, table: Table) -> dict[str, str]:
         return dict(map(tuple, spark.sql(f"SHOW TBLPROPERTIES {self.name(table.name)}").collect()))

@@ -23,7 +23,7 @@ from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run,
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
-from biasspark.text import show_value
+from biasspark.text import show_time, show_value
 
 MAX_LISTED = 5
 MAX_BASELINES = 60
@@ -165,8 +165,8 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
         last = max(later, key=by_publication)
         raise PublishConflict(
             f"bias_runs: run {last['run_id']} of {run.job} for {run.run_date}, corpus {run.corpus!r}, was published at "
-            f"{last['published_at']}, after this one started at {run.started_at}. Of two runs at once, the first to "
-            "publish counts. Nothing was published. Run again to supersede it."
+            f"{show_time(last['published_at'])}, after this one started at {show_time(run.started_at)}. Of two runs at "
+            "once, the first to publish counts. Nothing was published. Run again to supersede it."
         )
     return before
 

@@ -13,7 +13,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date, datetime
+from datetime import date
 from functools import partial, reduce
 from pathlib import Path
 from typing import ClassVar
@@ -190,9 +190,6 @@ class ParquetStore:
         folder = self._find_folder(spark, table)
         listed = (list_folder(spark, f"{folder}/{run.partition}") for run in runs)
         return [[entry.n_bytes for entry in entries if entry.name.endswith(".parquet")] for entries in listed]
-
-    def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
-        """Compact a table, and delete files that only readers from before a time use; files of plain Parquet stay."""
 
     def read_back(self, spark: SparkSession, tables: Sequence[Table], run: Run) -> dict[Table, pa.Table]:
         """Return the rows of a run in several small tables. One job. Raises as ``read``."""

@@ -17,7 +17,7 @@ from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
-from biasspark.text import show_value, show_visibly
+from biasspark.text import show_time, show_value, show_visibly
 
 EXAMPLES = """\
 examples:
@@ -53,9 +53,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
         }
         if row := find_acceptance(spark, store, latest):
             by = (row["accepted_by"] or "a person") if row["accepts_run_id"] else "the gate"
-            text = f"{latest.run_id} was already accepted by {by} at {row['published_at']:%Y-%m-%d %H:%M:%S} UTC"
+            text = f"{latest.run_id} was already accepted by {by} at {show_time(row['published_at'])}"
             text += f": {row['acceptance_note']}" if row["acceptance_note"] else "."
-            summary |= {"status": "already_accepted", "by": by, "accepted_at": row["published_at"]}
+            summary |= {"status": "already_accepted", "by": by, "accepted_at": row["published_at"].isoformat()}
             return progress.end(Outcome(summary=summary, table=f"{show_visibly(text)}\nNothing was written."))
         run = accept(spark, store, latest, reason, person)
     summary |= {"status": "accepted", "run_id": run.run_id, "reason": reason, "by": person}

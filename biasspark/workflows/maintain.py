@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,6 +18,7 @@ from biasspark.cli import Command, Outcome, Progress, flag, format_table, on_dat
 from biasspark.config import load_config
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.session import describe
+from biasspark.tables.lake import LakeStore
 from biasspark.tables.ledger import (
     LedgerRow,
     accept,
@@ -34,7 +35,7 @@ from biasspark.tables.runs import Run, RunRecord, new_run, parse_start
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, tables_of
 from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
-from biasspark.text import format_count
+from biasspark.text import format_count, show_time
 
 # Visible runs are never changed. Rows of the ledger are never removed: they record superseded runs after their rows are
 # removed. Only run ids and times decide what is removed, so the next maintenance finishes one that was killed.
@@ -148,11 +149,14 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     return copy
 
 
-def optimize_tables(spark: SparkSession, store: Store, policy: Policy) -> None:
-    """Compact each table and delete its old files as its format does; plain Parquet does not."""
-    for table in TABLES.values():
-        with describe(spark, f"maintain: optimize {table.name}"):
-            store.optimize(spark, table, policy.started_until)
+def optimize_tables(spark: SparkSession, store: LakeStore, policy: Policy, progress: Progress) -> list[str]:
+    """Compact each table and delete its old files as its format does. Return the names of the tables."""
+    names = [table.name for table in TABLES.values() if store.has(spark, table)]
+    for number, name in enumerate(names, 1):
+        progress.stage(f"compacting {name}, table {number} of {len(names)}")
+        with describe(spark, f"maintain: optimize {name}"):
+            store.optimize(spark, TABLES[name], policy.started_until)
+    return names
 
 
 def _find_fragmented(spark: SparkSession, store: Store, runs: Sequence[Run], stored: StoredRuns) -> tuple[Run, ...]:
@@ -220,9 +224,14 @@ def choose_removals(
 
 
 def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] = (), **more: object) -> Outcome:
-    """Return the outcome: removals by table and run, and warnings about lost tables."""
-    rows = [removal._asdict() for removal in plan.removals]
-    summary = {"job": JOB, "status": status, "removals": len(rows), "runs": sorted({row["run_id"] for row in rows})}
+    """Return the outcome: removals by run, and warnings about lost tables."""
+    n_tables = Counter((one.run_date, one.run_id, one.reason, one.since) for one in plan.removals)
+    columns = ("run_date", "run_id", "reason", "since", "tables")
+    rows = [
+        dict(zip(columns, (*run, show_time(since), count), strict=True)) for (*run, since), count in n_tables.items()
+    ]
+    runs = sorted({removal.run_id for removal in plan.removals})
+    summary = {"job": JOB, "status": status, "removals": len(plan.removals), "runs": runs}
     summary |= {"fragmented": [run.run_id for run in plan.fragmented], "undated": plan.undated}
     summary |= {"before_ledger": plan.before_ledger}
     n_before = format_count(len(plan.before_ledger), "run")
@@ -232,7 +241,7 @@ def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] =
         f"run {run_id}: the files of {', '.join(tables)} are gone. Restore them, or measure that date again."
         for run_id, tables in sorted(plan.lost.items())
     ] + [*more_warnings]
-    removed = format_table(rows, Removal._fields) if rows else "nothing to remove"
+    removed = format_table(rows, columns) if rows else "nothing to remove"
     lines = [removed, *(f"warning: {text}" for text in warnings)]
     return Outcome(summary=summary | more | {"warnings": warnings}, table="\n".join(lines))
 
@@ -261,11 +270,13 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return progress.end(_describe(plan, "planned"))
         progress.stage(f"removing {format_count(len({removal.run_id for removal in plan.removals}), 'run')}")
         remove_runs(spark, store, plan.removals)
-        progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
+        if plan.fragmented:
+            progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
         copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
-        if rules.compact:
-            optimize_tables(spark, store, policy)
-        return progress.end(_describe(plan, "done", refresh_views(spark, store), copies=copies))
+        compacted = []
+        if rules.compact and isinstance(store, LakeStore):
+            compacted = optimize_tables(spark, store, policy, progress)
+        return progress.end(_describe(plan, "done", refresh_views(spark, store), copies=copies, compacted=compacted))
 
 
 _RUN_DATE = (

@@ -22,10 +22,12 @@ import pyspark
 import pyspark.sql.functions as F
 from pyspark.sql import SparkSession
 
+from biasspark.cli import Progress
 from biasspark.errors import BiasSparkError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import build_session
 from biasspark.tables import delta
+from biasspark.tables.lake import LakeStore
 from biasspark.tables.ledger import read_ledger
 from biasspark.tables.publish import publish, read_rows
 from biasspark.tables.runs import Run
@@ -58,7 +60,7 @@ FORMATS = {
 }
 """Those that have a runtime for this Spark; those of 3.5 ask for classes that it has since 3.5.2."""
 NEXT_DATE = RUN_DATE + timedelta(days=1)
-STORES: dict[str, Callable[[Path], CatalogStore]] = {
+STORES: dict[str, Callable[[Path], LakeStore]] = {
     "delta folder": lambda folder: DeltaFolder(f"{folder}/it's a `folder`"),
     "delta by spark": lambda folder: DeltaFolder(f"{folder}/by spark"),
     "delta catalog": lambda _: DeltaStore("spark_catalog.bias"),
@@ -231,7 +233,7 @@ def fault_of(act: Callable[[], object]) -> str:
     return "no error"
 
 
-def live(spark: SparkSession, store: CatalogStore, *, optimize: bool) -> dict[str, Any]:
+def live(spark: SparkSession, store: LakeStore, *, optimize: bool) -> dict[str, Any]:
     """Publish two dates, one of them twice and once more in vain; change the table's columns; keep it in order."""
     seen: dict[str, Any] = {}
     store.check(spark, (PINNED_SKEW, BIAS_RUNS))
@@ -312,14 +314,14 @@ def refuse(spark: SparkSession, store: CatalogStore) -> dict[str, Any]:
     }
 
 
-def keep_in_order(spark: SparkSession, store: CatalogStore, optimize: bool) -> dict[str, Any]:
+def keep_in_order(spark: SparkSession, store: LakeStore, optimize: bool) -> dict[str, Any]:
     """Maintain the tables as of tomorrow, keeping nothing that may go."""
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     young = plan_maintenance(spark, store, Policy(tomorrow, tomorrow - timedelta(days=2)), compact=True)
     plan = plan_maintenance(spark, store, Policy(tomorrow, tomorrow), compact=True)
     remove_runs(spark, store, plan.removals)
     if optimize:
-        optimize_tables(spark, store, Policy(tomorrow, started_until=datetime.now(UTC)))
+        optimize_tables(spark, store, Policy(tomorrow, started_until=datetime.now(UTC)), Progress())
     return {
         "would remove while young": [[removal.run_id, removal.reason] for removal in young.removals],
         "removed": sorted([removal.run_id, removal.reason] for removal in plan.removals),

@@ -11,8 +11,9 @@ import pytest
 
 from biasspark.tables.ledger import LedgerRow
 from biasspark.tables.runs import new_run, parse_start
+from biasspark.text import show_time
 from biasspark.workflows import maintain
-from biasspark.workflows.maintain import Policy, choose_removals, list_lost, start_policy
+from biasspark.workflows.maintain import MaintenancePlan, Policy, Removal, choose_removals, list_lost, start_policy
 from tests.harness.main_job import assert_refused, run, write_config
 
 RUN_DATE = date(2026, 1, 15)
@@ -87,6 +88,13 @@ def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> 
         datetime(2026, 1, 15, tzinfo=UTC), datetime(2026, 1, 15, 23, tzinfo=UTC)
     )
     assert start_policy(date.max, 0, 1, NOW) == Policy(NOW, NOW - timedelta(hours=1))
+
+
+def test_a_run_to_remove_is_one_line_whatever_its_number_of_tables() -> None:
+    removals = tuple(Removal(RUN_DATE, "a", table, "superseded", NOW) for table in ("bias_metrics", "u_statistics"))
+    outcome = maintain._describe(MaintenancePlan(removals, (), (), (), {}), "planned")
+    assert outcome.table.splitlines()[1:] == [f"{RUN_DATE}  a       superseded  {show_time(NOW)}       2"]
+    assert (outcome.summary["removals"], outcome.summary["runs"]) == (2, ["a"])
 
 
 @pytest.mark.parametrize("flag", ["--keep-days", "--grace-hours"])
