@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from biasspark.cli import format_table
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, VERDICTS, WORSE
-from biasspark.report.attributions import describe_zero, list_measures, pick_ends, subtract_overall
+from biasspark.report.attributions import describe_zero, list_measures, subtract_overall
 from biasspark.report.cells import Row, describe_outside
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
@@ -37,9 +37,9 @@ _BALANCE = ("identity", "n_rows", "n_positive", "positive_rate", "overall_positi
 def show_worst_identities(metrics: pa.Table) -> str:
     """Return a table of each model's identities whose AUC is most certainly low, without crossed pairs.
 
-    They are at most `MAX_SHOWN` in all, or `FEWEST_OF_MODEL` of each model if that is more, in the order of
-    ``conf/sql/worst_identities.sql``: by the upper end of `find_lowest`. A line below counts those that are left out,
-    for fewer than `MIN_ROWS` rows, suppressed counts or no interval. The bias is never cut.
+    They are those of `_first_of_models`, in the order of ``conf/sql/worst_identities.sql``: by the upper end of
+    `find_lowest`. A line below counts those that are left out, for fewer than `MIN_ROWS` rows, suppressed counts or no
+    interval. The bias is never cut.
     """
     sizes = pc.add(metrics["n_subgroup_negative"], metrics["n_subgroup_positive"])
     singles = metrics.append_column("n_rows", sizes).filter(~pc.field("crossed")).to_pylist()
@@ -50,19 +50,26 @@ def show_worst_identities(metrics: pa.Table) -> str:
         if not auc.weakness
     ]
     rows.sort(key=lambda row: (row["model"], row["high"], row["slice"], row["identity"]))
-    by_model = group_rows(rows, "model").values()
-    rows = [row for model_rows in by_model for row in model_rows[: max(FEWEST_OF_MODEL, MAX_SHOWN // len(by_model))]]
     lines = []
-    if rows:
+    if rows := _first_of_models(rows, "model"):
         biases = ["bias", *map(describe_bias, rows)]
         table = format_table(rows, _WORST, _screen_width() - 2 - max(map(len, biases))).split("\n")
-        of_models = " of each model" if len(by_model) > 1 else ""
+        of_models = " of each model" if rows[0]["model"] != rows[-1]["model"] else ""
         lines = [f"identities{of_models} by the upper end of the interval of their lowest AUC, lowest first:"]
         lines += [f"{line}  {bias}".rstrip() for line, bias in zip(table, biases, strict=True)]
     if n_left_out := sum(auc.weakness > 0 for _, auc in lowest):
         what = f"{n_left_out:,} of {format_count(len(lowest), 'row')} of {schemas.BIAS_METRICS.name} without pairs"
         lines.append(f"left out for under {MIN_ROWS} rows, suppressed counts or no interval: {what}")
     return "\n".join(lines)
+
+
+def _first_of_models(rows: Iterable[Row], *columns: str) -> list[Row]:
+    """Return the first rows by model: at most `MAX_SHOWN` in all, or `FEWEST_OF_MODEL` of each model if that is more.
+
+    The columns are "model", and also "baseline_model" where rows compare two models.
+    """
+    groups = group_rows(rows, *columns)
+    return [row for key in sorted(groups) for row in groups[key][: max(FEWEST_OF_MODEL, MAX_SHOWN // len(groups))]]
 
 
 def _screen_width() -> int:
@@ -195,17 +202,18 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
         lambda row: None if mean(row) is None else -abs(mean(row)),
         lambda row: is_leaf(row) and row["baseline_model"],
     )
-    pairs = group_rows(sort(schemas.PAIR_SEGMENTS, mean, itemgetter("is_leaf")), "model", "slice")
     trees = [
         _show_excerpt(
-            "leaves by mean attribution, lowest first; 0.5 is best, 0.25 is chance",
-            leaves[:10],
+            "leaves by mean attribution, lowest of each model first; 0.5 is best, 0.25 is chance",
+            schemas.ATTRIBUTION_SEGMENTS,
+            leaves,
             ("model", "slice", "node_id", "n_honest", *_ESTIMATE),
             ("rule",),
         ),
         _show_excerpt(
-            "leaves of model minus baseline, largest difference first; found: differs from the rest",
-            differences[:10],
+            "leaves of model minus baseline, largest difference of each first; found: differs from the rest",
+            schemas.ATTRIBUTION_SEGMENTS,
+            differences,
             ("model", "baseline_model", "slice", "node_id", "n_honest", *_ESTIMATE, "interval"),
             ("rule",),
         ),
@@ -213,25 +221,29 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     excerpts = [
         _show_excerpt(
             "slices by size times loss, worst of each model first",
-            sort(schemas.ATTRIBUTION_SLICES, itemgetter("rank"))[:5],
+            schemas.ATTRIBUTION_SLICES,
+            sort(schemas.ATTRIBUTION_SLICES, itemgetter("rank")),
             ("model", "slice", "rank", "n_honest", *_ESTIMATE),
             ("rule",),
         ),
         _show_excerpt(
-            "leaves of pairs by AUC, the lowest and the highest of each model",
-            [row for key in sorted(pairs) for row in pick_ends(pairs[key])],
+            "leaves of pairs by AUC, lowest of each model first",
+            schemas.PAIR_SEGMENTS,
+            sort(schemas.PAIR_SEGMENTS, mean, itemgetter("is_leaf")),
             ("model", "slice", "node_id", "n_negatives_honest", "n_positives_honest", *_ESTIMATE),
             ("negative_rule", "positive_rule"),
         ),
         _show_excerpt(
-            "AUC of these negatives against these positives, lowest first",
-            sort(schemas.NAMED_PAIRS, itemgetter("auc"))[:20],
+            "AUC of these negatives against these positives, lowest of each model first",
+            schemas.NAMED_PAIRS,
+            sort(schemas.NAMED_PAIRS, itemgetter("auc")),
             ("model", "slice", "pair", "n_negative", "n_positive", "auc", "auc_low", "auc_high", "headroom_share"),
             ("negative_predicate", "positive_predicate"),
         ),
         _show_excerpt(
-            "pairs of groups by share of all wrongly ordered pairs, largest first",
-            sort(schemas.AUC_CROSSES, lambda row: -row["headroom_share"], itemgetter("headroom_share"))[:5],
+            "pairs of groups by share of all wrongly ordered pairs, largest of each model first",
+            schemas.AUC_CROSSES,
+            sort(schemas.AUC_CROSSES, lambda row: -row["headroom_share"], itemgetter("headroom_share")),
             ("model", "slice", "grouping", "positive_group", "negative_group", "n_pairs", "auc", "headroom_share"),
         ),
     ]
@@ -249,9 +261,15 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
     return "\n\n".join(filter(None, [*trees, note, *excerpts, _show_segments(segments), below]))
 
 
-def _show_excerpt(title: str, rows: Sequence[Row], columns: Sequence[str], rules: Sequence[str] = ()) -> str:
-    """Return a table with the rules of each row below it, wrapped but never cut; empty without rows."""
-    if not rows:
+def _show_excerpt(
+    title: str, table: Table, ranked: Sequence[Row], columns: Sequence[str], rules: Sequence[str] = ()
+) -> str:
+    """Return a table of the first rows of each model in slice `all`; empty without rows.
+
+    The rules of each row are below it, wrapped but never cut, and a last line counts the rows that are left out.
+    """
+    models = [name for name in ("model", "baseline_model") if name in columns]
+    if not (rows := _first_of_models((row for row in ranked if row["slice"] == ALL_ROWS), *models)):
         return ""
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
@@ -268,6 +286,8 @@ def _show_excerpt(title: str, rows: Sequence[Row], columns: Sequence[str], rules
             texts.append(_wrap(rule, initial_indent=_INDENT, subsequent_indent=next_indent))
     if any(is_contradicted):
         texts.append("* false_discovery: training and estimation rows disagree, so the segment is not found.")
+    if n_more := len(ranked) - len(rows):
+        texts.append(f"and {n_more:,} more in latest_{table.name}")
     return "\n".join(texts)
 
 

@@ -81,13 +81,24 @@ def test_no_rule_is_cut() -> None:
     assert " ".join(" ".join(pairs[1:]).split()) == f"negatives: {LONG} positives: all"
 
 
-def test_pairs_are_shown_from_either_end_of_each_model() -> None:
-    sides = {"negative_rule": "a", "positive_rule": "b"}
-    rows = [node(n, n / 10) | sides | {"model": model} for model, n in product("yx", range(1, 9))]
-    (pairs,) = show({PAIR_SEGMENTS: rows})
-    assert [line.split()[::2][:2] for line in pairs[::3]] == [
-        [model, str(n)] for model in "xy" for n in (1, 2, 3, 6, 7, 8)
+def test_each_model_has_its_worst_of_all_rows_and_the_rest_is_counted() -> None:
+    """Ten lines are shared out, and each model has at least three: one that is bad everywhere does not take them."""
+    names = product(["good", "old", "bad", "worse"], [ALL_ROWS, "a slice"], range(1, 6))
+    rows = [
+        node(n, n / 10 - (model != "good") / 100, model=model, slice=name, negative_rule="", positive_rule="")
+        for model, name, n in names
     ]
+    differences = [row | {"baseline_model": "old"} for row in rows if row["model"] in ("good", "bad")]
+    shown = show({ATTRIBUTION_SEGMENTS: [*rows, *differences], PAIR_SEGMENTS: rows})
+    worst_of_four = [(model, str(n)) for model in ("bad", "good", "old", "worse") for n in (1, 2, 3)]
+    largest_of_two = [(model, str(n)) for model in ("bad", "good") for n in (5, 4, 3, 2, 1)]
+    for lines, expected, n_more in zip(
+        shown, (worst_of_four, largest_of_two, worst_of_four), (28, 10, 28), strict=True
+    ):
+        listed = [line.replace(" old ", " ").split()[:3] for line in lines[:-1] if not line.startswith("    ")]
+        assert [(model, number) for model, _, number in listed] == expected
+        assert {name for _, name, _ in listed} == {ALL_ROWS}
+        assert f"{n_more} more" in lines[-1]
 
 
 def test_segments_and_correlations_have_models_side_by_side() -> None:
