@@ -120,9 +120,12 @@ def model_comparisons(
     For AUCs the difference is model - baseline, -1 to 1, below 0 if the model is worse; for gaps |model| - |baseline|,
     -1/2 to 1/2, above 0 if the model is worse. Each has an interval, a two-sided p-value and a verdict.
 
-    The variance of the difference of two AUCs, A - B, is DeLong's, the sum over both cells, each of m rows, of (S_AA +
-    S_BB - 2 S_AB) / m, with S the variances and covariance of placements as shares; or that of the jackknife, (G - 1) /
-    G times the sum of squared deviations of the G replicates A_g - B_g from their mean.
+    The variance of A ± B, of two AUCs, is DeLong's, the sum over both cells, each of m rows, of (S_AA + S_BB ± 2 S_AB)
+    / m, with S the variances and covariance of placements as shares; or that of the jackknife, (G - 1) / G times the
+    sum of squared deviations of the G replicates A_g ± B_g from their mean. Gaps are compared by s·gap - t·baseline gap
+    for all signs s and t that their intervals allow, with the variance of A - B if s = t, else of A + B. The p-value is
+    the largest, and the interval spans those of all, within minus the largest size in the interval of the baseline's
+    gap, and the largest in that of the model's.
 
     The other keywords, errors and warnings are those of `bias_metrics`. The engine is always "blocks".
 

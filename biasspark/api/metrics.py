@@ -64,8 +64,8 @@ def bias_metrics(
         One row per comment: a DataFrame of Spark, pandas or Polars, an Arrow table, a relation of DuckDB or anything
         else with ``__arrow_c_stream__``, or the path of Parquet or CSV.
     narrow : bool, default False
-        Return seven columns, as in the well-known notebook on these metrics: identity, subgroup_size and the five
-        metrics; preceded by model and slice, if several models or any slices are given.
+        Return seven columns, as the notebook of the FATES study does (docs/papers.md#notebook): identity, subgroup_size
+        and the five metrics; preceded by model and slice, if several models or any slices are given.
     models : str, list of str, or dict of str to str
         Score columns, or names with their score columns. Higher is more likely positive, on any increasing scale.
     label : str
