@@ -59,8 +59,8 @@ second run:
 Edit the configuration, {config}, or use it as a template for your own.
 """
 _QUERY = (
-    "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics WHERE slice = 'all' ORDER "
-    "BY bpsn_auc_high LIMIT 10"
+    "SELECT identity, model, bpsn_auc, bpsn_auc_low, bpsn_auc_high FROM latest_bias_metrics "
+    f"WHERE run_date = DATE '{RUN_DATE}' AND slice = 'all' ORDER BY bpsn_auc_high NULLS LAST LIMIT 10"
 )
 
 
