@@ -120,10 +120,7 @@ class Crossed(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Identities(Section):
-    """The identities, from five kinds of sources, in the order given. Without the table only whole slices have AUCs.
-
-    The sources are columns, categorical, array, predicates and terms, in this order.
-    """
+    """Identities, in the order columns, categorical, array, predicates, terms; without any, only slices have AUCs."""
 
     columns: tuple[str, ...] = setting((), kinds.list_of(), example=["male", "female"])
     """Boolean columns, or numeric ones: a value at or above `threshold` puts the row into the identity, and one outside

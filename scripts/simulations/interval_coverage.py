@@ -10,7 +10,7 @@ its interval covers when that of the AUC does.
 The larger cell is never drawn row by row: given the m scores of the smaller one, only the counts of its rows in the
 m + 1 intervals between them matter, and those are multinomial.
 
-Supports docs/tables.md: the rule that chooses the method of an interval.
+Supports docs/metrics.md#the-suite: the rule that chooses the method of an interval.
 """
 
 from __future__ import annotations
