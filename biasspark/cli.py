@@ -37,7 +37,7 @@ from biasspark.text import (
 )
 
 EXIT_CODES = """\
-exit codes:
+exit codes of all commands:
   0    done
   1    unexpected failure
   2    wrong usage or configuration; every fault is listed
@@ -143,9 +143,8 @@ def parse_date(text: str) -> datetime.date:
         # Spark does not support dates of the first centuries.
         if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and text >= "1900":
             return datetime.date.fromisoformat(text)
-    raise argparse.ArgumentTypeError(
-        f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. Write, for example, 2026-03-31."
-    )
+    fix = "Only biasspark measure takes a range." if ".." in text else "Write, for example, 2026-03-31."
+    raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. {fix}")
 
 
 _OVERRIDE = "override a configuration value for this run, in TOML or as plain text; can be repeated"

@@ -42,7 +42,9 @@ _BAD_OPTION = "Spark refuses an option. Check `[corpus] options`"
 TYPE_MISMATCH = "an operator or a function is given values of a type that it does not take. Cast them"
 _MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
 _VALUE_EXPLANATIONS = {  # expressions that fail on a value
-    "CAST_INVALID_INPUT": "a string cannot be cast to the requested type. Use try_cast",
+    "CAST_INVALID_INPUT": (
+        "a string cannot be cast to the requested type. Use try_cast, or compare a column with values of its type"
+    ),
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",
     "DIVIDE_BY_ZERO": "something is divided by zero. Use try_divide",
@@ -58,7 +60,10 @@ _VALUE_EXPLANATIONS = {  # expressions that fail on a value
 _EXPLANATIONS: dict[str, errors.Text] = {
     **_VALUE_EXPLANATIONS,
     "ACCESS_DENIED": "permission is denied. Let the user or role of the job read it, and enter the folders above it",
-    "PATH_NOT_FOUND": "there is nothing at this path, or this user may not enter a folder above it. Check the path",
+    "PATH_NOT_FOUND": (
+        "there is nothing at this path, or this user may not enter a folder above it. Check the path",
+        errors.Words("; a relative one is looked up next to the configuration, then in the working folder", ""),
+    ),
     "UNABLE_TO_INFER_SCHEMA": "there are no data files here. Check the path and the format",
     "NO_FILE_SYSTEM": "Spark cannot open such a path. Check its scheme and host, and the jars of the session",
     "DATA_SOURCE_NOT_FOUND": (

@@ -65,6 +65,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
     for warning in warnings:
         write_stderr(f"warning: {show_visibly(warning)}\n")
     summary = {"job": JOB, "table": table.name, "run_date": run_date, "rows": n_rows, "out": arguments.out}
+    if windows := [run.window_start for run in written if run.window_start]:
+        summary["window_starts"] = windows
     return progress.end(Outcome(summary={**summary, "warnings": warnings}))
 
 

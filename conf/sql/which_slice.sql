@@ -1,5 +1,6 @@
 -- Which slice is worse than the whole: for the last accepted run of each corpus, every AUC of every identity in a slice
--- compared with that in all rows, the largest loss first. The same text works in Spark SQL and DuckDB.
+-- compared with that in all rows, those apart first, the largest loss first. The same text
+-- works in Spark SQL and DuckDB.
 --
 -- It reads latest_accepted_bias_metrics: a run that failed the gate does not replace the numbers that a team works
 -- with. A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics.
@@ -58,4 +59,6 @@ INNER JOIN long AS whole
         part.corpus = whole.corpus AND part.model = whole.model AND part.identity = whole.identity
         AND part.metric = whole.metric
 WHERE part.slice <> 'all' AND whole.slice = 'all' AND part.value IS NOT NULL AND whole.value IS NOT NULL
-ORDER BY part.corpus, part.model, difference, part.slice, part.identity, part.metric
+ORDER BY
+    part.corpus, part.model, coalesce(part.high < whole.low, false) DESC, difference,
+    part.slice, part.identity, part.metric

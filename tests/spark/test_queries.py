@@ -269,6 +269,16 @@ def test_slices_are_beside_the_whole(answers: dict[str, Rows]) -> None:
     assert rest[-1]["difference"] == pytest.approx(0.01, abs=1e-12)
 
 
+def test_slices_that_are_apart_are_before_those_that_prove_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """One has too few rows for an interval."""
+    rows = [metrics_of("new", cut, identity, 0.9) for cut in ("all", "short") for identity in ("few", "gay")]
+    rows[2] |= {"bpsn_auc": 0.5, "bpsn_auc_low": None, "bpsn_auc_high": None}
+    rows[3] |= {"bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81}
+    add_run(tmp_path, run_of(0, "r0"), rows, {})
+    answered = [(row["identity"], row["apart"]) for row in ask(spark, tmp_path, "which_slice")]
+    assert answered[:2] == [("gay", True), ("few", None)]
+
+
 # ---- from the outside
 
 

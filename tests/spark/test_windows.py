@@ -157,6 +157,7 @@ def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Pat
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert done.summary["rows"] == len(rows)
+    assert done.summary["window_starts"] == [FIRST, LAST]
     assert [start for start, _ in groupby(row["window_start"] for row in rows)] == [FIRST, LAST]
 
 

@@ -122,6 +122,10 @@ class TestFlags:
         assert (flags.dry_run, flags.debug) == (True, False)
         assert PARSER.parse_args(FLAGS).overrides == []  # nothing is left of one call for the next
 
+    def test_a_range_is_for_the_job_that_measures(self, run: Run) -> None:
+        code, _, errors = run(flags=["--config", "c.toml", "--run-date", "2026-03-01..2026-03-31"])
+        assert (code, "biasspark measure" in errors) == (2, True)
+
     @pytest.mark.parametrize(
         "date", ["20260331", "2026-W14-2", "2026-02-30", "31.03.2026", "", "2026-3-1", "٢٠٢٦-٠٣-٣١"]
     )
@@ -171,7 +175,10 @@ class TestFlags:
     def test_a_parser_without_a_configuration(self, run: Run) -> None:
         parser = Command("Makes.", "examples:\n  make 100 % of it", (), NEVER).parser()
         assert [run(lambda flags: int(flags.debug), flags, parser)[0] for flags in ([], ["--debug"])] == [0, 1]
-        assert "examples:\n  make 100 % of it\n\nexit codes:\n  0    done\n" in run(flags=["-h"], parser=parser)[1]
+        assert (
+            "examples:\n  make 100 % of it\n\nexit codes of all commands:\n  0    done\n"
+            in run(flags=["-h"], parser=parser)[1]
+        )
 
     def test_a_count_is_a_whole_number_and_not_below_the_least(self) -> None:
         assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
