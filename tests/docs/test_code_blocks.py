@@ -159,6 +159,13 @@ def test_duckdb_answers(workplace: Path) -> None:
     assert [str(block) for block in blocks_of("sql") if not views.execute(block.text).fetchall()] == []
 
 
+def test_the_first_rows_of_a_query_are_those_of_spark_and_of_duckdb() -> None:
+    """Spark sorts NULL first, DuckDB last."""
+    limited = [block for block in BLOCKS if re.search(r"ORDER BY.*LIMIT", block.text, re.DOTALL)]
+    assert limited
+    assert [str(block) for block in limited if "NULLS LAST" not in block.text] == []
+
+
 # ---- commands
 
 COMMANDS = [(block, words) for block in blocks_of("sh", "", "slow", "apart") for words in read_commands(block)]
