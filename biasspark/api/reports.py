@@ -20,7 +20,7 @@ from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
 from biasspark.report.report_data import check_unique
-from biasspark.tables.schemas import BIAS_METRICS, TABLES
+from biasspark.tables.schemas import BIAS_METRICS, TABLES, THRESHOLD_RATES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
 from biasspark.workflows.write_report import MAX_RUNS, read_report_data
@@ -125,6 +125,8 @@ def metric_table(table: Frame, slice: str = "all") -> Document:
     rows = collect_first(table, MAX_ROWS + 1, "table")
     if not rows:
         raise InputError("metric_table(): the table has no row. Give one that has.")
+    if shown is THRESHOLD_RATES:  # whose eight counts would fill a screen before its rates
+        columns.sort(key=lambda name: name.removeprefix("background_").startswith("n_"))
     comments = {column.name: column.comment for column in shown.columns} if shown else {}
     note = f"The first {MAX_ROWS:,} rows." if len(rows) > MAX_ROWS else f"All rows: {len(rows):,}."
     title = shown.name if shown else "Two models side by side"

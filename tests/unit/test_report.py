@@ -354,6 +354,12 @@ def test_metric_table_stands_alone(report: ReportData) -> None:
         metric_table(pa.concat_tables([metrics] * 2))
 
 
+def test_rates_are_shown_before_the_counts_of_decisions() -> None:
+    schema = TABLES["threshold_rates"].arrow_schema
+    page = metric_table(pa.Table.from_pylist([dict.fromkeys(schema.names)], schema)).html.replace("<wbr>", "")
+    assert page.index("selection_rate_gap_high") < page.index("n_true_positive")
+
+
 def test_a_table_shown_in_a_notebook_has_the_title_of_all_its_columns() -> None:
     schema = TABLES["training_balance"].arrow_schema
     balance = pa.Table.from_pylist([dict.fromkeys(schema.names)], schema)
