@@ -13,7 +13,7 @@ from itertools import accumulate
 MAX_SHOWN_CHARACTERS = 80
 MAX_SHOWN_ENTRIES = 6
 NARROWEST = 12
-NUMBER_IN_TEXT = "A number in text has a decimal point, not a comma."
+NUMBER_IN_TEXT = "A number in text has a decimal point, and no comma, percent sign or placeholder such as NA."
 """What messages say of strings that should be numbers."""
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -35,6 +35,8 @@ from biasspark.tables.schemas import Table
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 from biasspark.text import list_choices, show_value
 
+_COLUMN_IN_RULE = re.compile(r"^(?:the corpus has no )?column '(.*?)'|Column: `(.*?)`")
+
 
 @contextmanager
 def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> Iterator[DataFrame]:
@@ -57,7 +59,7 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
             corpus = Corpus(name="df", path=path, format=format_of(path), id=id_column)
             yield read_corpus(spark, corpus, date.min, measures if corpus.is_untyped else None)
             return
-        stack.enter_context(_name_unreadable(rows.unreadable))
+        stack.enter_context(_explain_columns({**rows.hints, **rows.unreadable}))
         schema = from_arrow_schema(rows.batches.schema, prefer_timestamp_ntz=True)
         is_local = not is_connect(spark) and (spark.conf.get("spark.master") or "").startswith("local")
         if not (is_embedded(spark) or is_local):  # workers do not see the folders of this process
@@ -73,14 +75,18 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
 
 
 @contextmanager
-def _name_unreadable(unreadable: Mapping[str, Fault]) -> Iterator[None]:
-    """Add the faults of columns that are not read to errors that name them."""
+def _explain_columns(reasons: Mapping[str, Fault]) -> Iterator[None]:
+    """Replace each fault that a column is missing or mistyped by the reason that is given for this column, once."""
     try:
         yield
     except BiasSparkError as error:
-        texts = " ".join(f"{fault.value} {fault.rule}" if isinstance(fault, Fault) else fault for fault in error.faults)
-        words = {name: rf"(?i)(?<!\w){re.escape(name)}(?!\w)" for name in unreadable}
-        error.faults = (*(unreadable[name] for name, word in words.items() if re.search(word, texts)), *error.faults)
+        by_lower, shown = {name.lower(): reason for name, reason in reasons.items()}, []
+        for fault in error.faults:
+            match = _COLUMN_IN_RULE.search(str(fault.rule)) if isinstance(fault, Fault) else None
+            reason = by_lower.get((match[1] or match[2]).lower(), fault) if match else fault
+            if reason not in shown:
+                shown.append(reason)
+        error.faults = tuple(shown)
         raise
 
 

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -33,10 +34,14 @@ _ONLY_OF_POLARS = ("Object", "Int128", "UInt128")
 
 
 class Rows(NamedTuple):
-    """The rows of a frame without the columns for which Spark has no type, and the faults of these columns by name."""
+    """The rows of a frame without the columns for which Spark has no type, and the faults of these columns by name.
+
+    `hints` explain, by name, columns without a value, and levels of an index.
+    """
 
     batches: pa.RecordBatchReader
     unreadable: dict[str, Fault]
+    hints: Mapping[str, Fault] = MappingProxyType({})
 
     def checked(self, columns: Collection[str] | None = None) -> pa.RecordBatchReader:
         """Return the batches. Raises `InputError` if one of the columns, by default of all, is unreadable."""
@@ -50,7 +55,7 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
 
     Raises `TypeError` if it is not a frame, and `InputError` for faulty columns or files. Faults call it ``name``.
     """
-    batches, unreadable = open_frame(df, name)
+    batches, unreadable, _ = open_frame(df, name)
     _check_names(batches.schema.names, name)
     kinds = {field.name: _as_in_parquet(field.type) for field in batches.schema}
     for field in batches.schema:
@@ -60,6 +65,11 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     if not schema.names:
         no_column = Fault((name,), ABSENT, "it has no column.", "Give one with columns.")
         raise InputError(*(unreadable.values() or [no_column]))
+    empty = ABSENT, "all its values are missing.", "Fill it, or name another column."
+    hints = {field.name: Fault((name, field.name), *empty) for field in batches.schema if pa.types.is_null(field.type)}
+    level = ABSENT, "it is a level of the index, not a column.", f"Call {name}.reset_index()."
+    levels = {*map(str, df.index.names)} - {*kinds} if is_of(df, "pandas") else ()
+    hints |= {each: Fault((name, each), *level) for each in levels}
     # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     types = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
     values = pa.schema([(column, types[column]) for column in schema.names])
@@ -68,7 +78,7 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
         pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
     )
     readable = pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
-    return Rows(readable, unreadable)
+    return Rows(readable, unreadable, hints)
 
 
 def open_frame(df: Frame, name: str) -> Rows:
@@ -239,11 +249,13 @@ def _check_names(names: Sequence[str], name: str) -> None:
 
 def _no_type(name: str, column: str, kind: object, is_number: bool) -> Fault:
     what = f"type {kind}" if is_number else "single type for its values"
-    return _column_fault(name, column, f"Arrow has no {what}")
+    values = f"{name}[{column!r}]"
+    how = f", as by pandas.to_numeric({values}) or {values}.astype(str)" * (str(kind) == "object")
+    return _column_fault(name, column, f"Arrow has no {what}", how)
 
 
-def _column_fault(name: str, column: str, rule: str) -> Fault:
-    return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", "Convert it, or drop it.")
+def _column_fault(name: str, column: str, rule: str, how: str = "") -> Fault:
+    return Fault((name, column), ABSENT, f"{rule}, so the column is not read.", f"Convert it{how}, or drop it.")
 
 
 def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:

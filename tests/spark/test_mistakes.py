@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import pandas as pd
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -175,6 +176,22 @@ def test_no_function_returns_a_table_that_means_nothing(mistake: str, function: 
     asked, path, _ = FAULTS[mistake]
     faults, _ = listen(partial(call, function, corpus, asked))
     assert [fault.path for fault in faults if isinstance(fault, Fault)] == [path]
+
+
+@pytest.mark.usefixtures("corpus")  # a session
+def test_a_column_that_pandas_lacks_or_mixes_is_one_fault() -> None:
+    columns = {"y": [0, 1], "mixed": [1, "secret"], "empty": [None, None]}
+    asked: dict[str, Any] = {
+        "models": {"a": "mixed", "b": "mixed"},
+        "label": "y",
+        "identities": {"categorical": ["sex"], "terms": {"column": "empty", "list": ["x"]}},
+        "slices": {"high": "mixed > 1"},
+    }
+    frame = pd.DataFrame(columns, index=pd.Index(["f", "m"], name="sex"))
+    faults, _ = listen(partial(biasspark.bias_metrics, frame, **asked))
+    fixes = {fault.path: str(fault.fix) for fault in faults if isinstance(fault, Fault)}
+    assert [*fixes] == [("df", "mixed"), ("df", "sex"), ("df", "empty")]
+    assert "to_numeric" in fixes["df", "mixed"]
 
 
 @pytest.mark.parametrize("function", WARNINGS)
