@@ -192,7 +192,9 @@ def expression_fault(corpus: DataFrame, path: KeyPath, text: str, columns: Colum
             raise
         name = find_error_condition(error) or type(error).__name__  # not the error's text, which may quote values
         return Fault(path, text, f"The embedded engine cannot compute it ({name}).", "Correct it.")
-    problem = f"It is of type {kind.simpleString()}. It must be"
+    # The engines compute numbers of different types.
+    type_text = "a number" if isinstance(kind, T.NumericType) else f"of type {kind.simpleString()}"
+    problem = f"It is {type_text}. It must be"
     if is_predicate and not isinstance(kind, T.BooleanType):
         return Fault(path, text, f"{problem} true or false.", "Compare it with a value.")
     return None if _has_type(kind, ()) else Fault(path, text, f"{problem} a single value.", "Name another, or cast it.")

@@ -57,8 +57,8 @@ def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
         ("identities", "terms", "column"): ("type int", "cast"),
         ("label", "column"): ("double", ""),
         ("slices", "broken"): ("Spark SQL", ""),
-        ("slices", "number"): ("type int", "Compare"),
-        ("identities", "predicates", "odd"): ("type int", "Compare"),
+        ("slices", "number"): ("a number", "Compare"),
+        ("identities", "predicates", "odd"): ("a number", "Compare"),
         ("identities", "predicates", "typo"): ("`twins`", "'twin'"),
     }
     assert list(faults) == list(wanted)
@@ -178,6 +178,7 @@ def test_predicates_that_look_at_other_rows_or_are_left_to_chance(spark: SparkSe
     ("text", "words"),
     [
         ("s > y AND array(s) > 1", "Cast"),
+        ("s + 1", "a number"),
         ("r.none = 1", "none`"),
         ("r['none'] = 1", "`none`"),
         ("upper(y, y) = 'x'", "arguments"),
@@ -210,7 +211,7 @@ def test_a_comparison_that_only_spark_converts(spark: SparkSession) -> None:
         ("nosuch = 1", "`nosuch`"),
         ("s >", "Spark SQL"),
         ("s > 1 and", "Spark SQL"),
-        ("s", "double"),
+        ("s", "a number"),
         ("max(s) > 0", OF_ONE_ROW),
         ("rand(7) < 0.5", CHANCE),
     ],
