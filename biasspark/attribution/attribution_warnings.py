@@ -15,6 +15,7 @@ from biasspark.config import Attribution
 from biasspark.corpus.data_quality import count_warnings, name_warnings
 from biasspark.features import Feature
 from biasspark.ranking.feature_columns import SurveyedValues
+from biasspark.ranking.kernels.placements import Profile
 from biasspark.text import format_count, list_first, show_value, show_visibly
 
 MAX_NAMED = 5
@@ -65,19 +66,19 @@ def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str,
     return name_warnings("segment empty", list(segments), set(segments) - with_rows)
 
 
-def link_warnings(attribution: Attribution, within_0_and_1: Mapping[str, bool]) -> Iterator[str]:
-    """Yield warnings about links that are probably wrong, given by model whether all its scores are within 0 to 1."""
-    for model, within in within_0_and_1.items() if attribution.has_losses else ():
-        has_link = model in attribution.link
-        if has_link and within:
-            yield (
-                f"model {model}: all its scores lie within 0 to 1, and `link` takes them for log-odds. If they are "
-                "probabilities, name the models of log-odds alone."
-            )
-        if not has_link and not within:
+def link_warnings(attribution: Attribution, profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """Yield warnings about links that are probably wrong, given the score profile of each model."""
+    for model, scores in profiles.items() if attribution.has_losses else ():
+        if model not in attribution.link and (scores.lowest < 0 or scores.highest > 1):
             yield (
                 f"model {model}: some scores lie outside 0 to 1, so its cross-entropy and Gini impurity are NULL, and "
-                'no tree predicts them. The `link` "logit" of this model makes probabilities of log-odds.'
+                "no tree predicts them. If they are percentages, divide them by 100; if they are log-odds, set the "
+                '`link` of this model to "logit".'
+            )
+        if model in attribution.link and scores.lowest >= 0:
+            yield (
+                f"model {model}: none of its scores is negative, and `link` takes them for log-odds. If they are "
+                "probabilities or percentages, name the models of log-odds alone, and divide percentages by 100."
             )
 
 

@@ -205,9 +205,9 @@ def list_tables(
     """
     attribution, level, slices = surveyed.attribution, surveyed.measures.intervals.level, surveyed.measures.slices
     profiles = ranked.counts.profiles
-    within_0_and_1 = {model: profile.lowest >= 0 and profile.highest <= 1 for model, profile in profiles.items()}
+    outside_0_and_1 = {model for model, scores in profiles.items() if scores.lowest < 0 or scores.highest > 1}
     has_probabilities = {
-        model: model in attribution.link or within_0_and_1.get(model, True) for model in surveyed.encoding.models
+        model: model in attribution.link or model not in outside_0_and_1 for model in surveyed.encoding.models
     }
     searched = search_rows(surveyed, ranked, has_probabilities, stage)
     placements = {
@@ -235,7 +235,7 @@ def list_tables(
         n_groups = len(surveyed.encoding.models), len(surveyed.encoding.slices)
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts.cells[2:].reshape(2, *n_groups))
     all_wrong = {key: 2 * low.n * high.n - high.placed for key, (low, high) in of_all.items()}
-    warnings = _list_warnings(searched, ranked, losses, within_0_and_1, pair_nodes)
+    warnings = _list_warnings(searched, ranked, losses, pair_nodes)
     if attribution.pairs_of:
         named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
         tables[schemas.NAMED_PAIRS] = pairs = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
@@ -251,7 +251,6 @@ def _list_warnings(
     searched: SearchedRows,
     ranked: RankedBlocks,
     losses: Losses,
-    within_0_and_1: Mapping[str, bool],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     surveyed, attribution = searched.surveyed, searched.surveyed.attribution
@@ -263,7 +262,7 @@ def _list_warnings(
         *attribution_warnings.feature_warnings(surveyed.values),
         *attribution_warnings.unsearched_warnings(attribution),
         *attribution_warnings.segment_warnings(attribution.segments, losses),
-        *attribution_warnings.link_warnings(attribution, within_0_and_1),
+        *attribution_warnings.link_warnings(attribution, ranked.counts.profiles),
         *attribution_warnings.room_warnings(slices),
         *attribution_warnings.few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
     ]

@@ -17,6 +17,7 @@ from biasspark.attribution.moments import Moments
 from biasspark.attribution.ranked_blocks import MAX_OPPOSITE
 from biasspark.columns import OVERALL
 from biasspark.config import Attribution
+from biasspark.ranking.kernels.placements import Profile
 from tests.fixtures.ranked_rows import Ranked, blocks_of, find
 from tests.oracle.attribution import Example, cross_entropy, gini, round_to_units, target_values
 
@@ -86,16 +87,18 @@ def test_squares_of_the_largest_placements_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("within", "link", "text"),
+    ("lowest", "highest", "link", "text"),
     [
-        (True, None, None),
-        (False, "logit", None),
-        (False, None, 'The `link` "logit"'),
-        (True, "logit", "within 0 to 1"),
+        (0.0, 1.0, None, None),
+        (-5.0, 4.0, "logit", None),
+        (-5.0, 4.0, None, '`link` of this model to "logit"'),
+        (0.0, 97.5, None, "divide them by 100"),
+        (0.0, 1.0, "logit", "none of its scores is negative"),
+        (0.0, 97.5, "logit", "divide percentages by 100"),
     ],
 )
-def test_wrong_links_have_a_warning(within: bool, link: str | None, text: str | None) -> None:
+def test_wrong_links_have_a_warning(lowest: float, highest: float, link: str | None, text: str | None) -> None:
     attribution = Attribution(link={"m": link} if link else {})
-    warnings = [*link_warnings(attribution, {"m": within})]
+    warnings = [*link_warnings(attribution, {"m": Profile(30, 20, 3, lowest, highest)})]
     assert len(warnings) == (text is not None)
     assert all(text is not None and text in warning for warning in warnings)
