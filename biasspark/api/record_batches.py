@@ -165,7 +165,8 @@ def is_of(df: Frame, library: str) -> bool:
 
 
 def _open_pandas(df: Any, name: str) -> Rows:
-    _check_names(list(map(str, df.columns)), name)
+    how = "" if df.columns.is_unique else f", as by {name}.loc[:, ~{name}.columns.duplicated()]"
+    _check_names(list(map(str, df.columns)), name, how)
     df = _simplify(df)
     columns, unreadable = {}, {}
     for column in df.columns:
@@ -238,13 +239,13 @@ def _simple_in_parquet(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_duration(kind) else simple_type(kind)
 
 
-def _check_names(names: Sequence[str], name: str) -> None:
+def _check_names(names: Sequence[str], name: str, how: str = "") -> None:
     """Raise `InputError` if columns have the same name, ignoring case as Spark does."""
     counts = Counter(map(str.lower, names))
     repeated = list(dict.fromkeys(column for column in names if counts[column.lower()] > 1))
     if repeated:
         rule = f"columns have the same name, in small or capital letters: {list_first(repeated, _MAX_LISTED)}."
-        raise InputError(Fault((name,), ABSENT, rule, "Rename them, or drop all but one."))
+        raise InputError(Fault((name,), ABSENT, rule, f"Rename them, or drop all but one{how}."))
 
 
 def _no_type(name: str, column: str, kind: object, is_number: bool) -> Fault:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import TYPE_MISMATCH, translate_spark_errors
 from biasspark.text import closest_match, show_value
@@ -130,9 +130,7 @@ def _column_faults(
             yield Fault(path, ABSENT, problem, "Rename one of them.")
         elif not _has_type(schema[name].dataType, types):
             problem = f"column '{name}' is of type {schema[name].dataType.simpleString()}. It must be {rule}."
-            is_bytes = isinstance(schema[name].dataType, T.BinaryType)
-            fix = "Write its bytes as a string, such as hex digits." if is_bytes else "Name another column, or cast it."
-            yield Fault(path, ABSENT, problem, fix)
+            yield Fault(path, ABSENT, problem, _fix_of_type(path, schema[name].dataType))
         elif is_written and isinstance(schema[name].dataType, T.FloatType | T.DoubleType):
             rule = "The embedded engine writes floating-point numbers as text differently from Spark."
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
@@ -142,6 +140,14 @@ def _column_faults(
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)
+
+
+def _fix_of_type(path: KeyPath, kind: T.DataType) -> Text:
+    if isinstance(kind, T.BinaryType):
+        return "Write its bytes as a string, such as hex digits."
+    if path == ("attribution", "numeric") and _has_type(kind, ()):
+        return ("Name it in ", Key(("attribution", "categorical")), " instead, or cast it to a number.")
+    return f"Name another column, or cast it{' to int' if isinstance(kind, T.BooleanType) else ''}."
 
 
 def _has_type(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:

@@ -43,7 +43,8 @@ TYPE_MISMATCH = "an operator or a function is given values of a type that it doe
 _MORE_ROWS = "it depends on more than its own row, as aggregates, windows and generators do"
 _VALUE_EXPLANATIONS = {  # expressions that fail on a value
     "CAST_INVALID_INPUT": (
-        "a string cannot be cast to the requested type. Use try_cast, or compare a column with values of its type"
+        "a string cannot be cast to the requested type. Use try_cast, which makes it NULL, replace(name, ',', '') if "
+        "it is a number such as 1,000, or compare a column with values of its type"
     ),
     "CAST_OVERFLOW": "a number is cast to a type that is too narrow for it. Use try_cast",
     "ARITHMETIC_OVERFLOW": "a sum or product overflows. Use try_add, try_multiply or a wider type",

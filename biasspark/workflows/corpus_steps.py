@@ -277,7 +277,10 @@ def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     row_rejects = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
-    implied = "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text."
+    implied = (
+        "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text. If all values are "
+        "numbers, such as 1.0, set a threshold, such as 0.5; otherwise name the positive values."
+    )
     hints = {"null_label": implied} if label.threshold is None and label.positive is None else {}
     yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, row_rejects, hints)
     for model, score_rejects in counts.rejected_scores.items():

@@ -94,6 +94,17 @@ def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
     assert "string" in str(faults["corpus", "id"].fix)
 
 
+def test_a_type_that_does_not_fit_its_use_has_a_fix(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([], "y STRING, s BOOLEAN, day DATE")
+    settings = {"label": {"column": "y"}, "models": {"s": "s"}, "attribution": {"numeric": ["s", "day"]}}
+    with pytest.raises(InputError) as caught:
+        check_schema(corpus, parse_measures(settings, grouped=False))
+    score, *features = caught.value.messages
+    assert score.endswith("cast it to int.")
+    assert len(features) == 2
+    assert all("categorical" in feature for feature in features)
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from biasspark.config import Label
 from biasspark.corpus.data_quality import (
     ScoreProfile,
     column_warnings,
@@ -21,7 +22,9 @@ from biasspark.corpus.data_quality import (
     slice_warnings,
     threshold_warnings,
 )
+from biasspark.corpus.encoding import RowCounts
 from biasspark.text import NUMBER_IN_TEXT
+from biasspark.workflows.corpus_steps import warn_of_rows
 
 
 def assert_says(warnings: Iterable[str], *words: list[str]) -> None:
@@ -80,6 +83,13 @@ def test_reasons_that_reject_more_than_one_in_a_hundred() -> None:
     (hinted,) = reject_warnings("corpus", "rows", 200, {"null_label": 20}, {"null_label": "It is 0 or 1."})
     assert hinted.endswith("It is 0 or 1.")
     assert warn(99) == warn(200, null_score=2) == warn(29, null_score=10) == warn(0) == ()
+
+
+def test_rejected_labels_are_explained_unless_the_label_has_a_threshold() -> None:
+    counts = RowCounts(200, 20, {"null_label": 20}, n_positive=90)
+    assert_says(warn_of_rows(counts, Label(column="y")), ["null_label", "threshold, such as 0.5"])
+    (warning,) = warn_of_rows(counts, Label(column="y", threshold=0.5))
+    assert "such as 0.5" not in warning
 
 
 def test_rows_in_no_bucket_of_lengths() -> None:

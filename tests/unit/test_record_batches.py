@@ -189,7 +189,7 @@ def test_a_frame_without_columns_and_an_empty_path_are_refused(df: Any) -> None:
 @pytest.mark.parametrize(
     ("df", "words"),
     [
-        (pd.DataFrame([[1, 2]], columns=["x", "x"]), [": x."]),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), [": x.", "duplicated()"]),
         (pd.DataFrame({"Score": [1], "score": [2], "y": [3]}), ["Score, score"]),
         (pa.table([[1], [2]], names=["x", "x"]), [": x."]),
         (pd.DataFrame({"x": [1, NAME_OF_A_PERSON], "y": [1, 2]}), ["x"]),
