@@ -12,6 +12,8 @@ from biasspark.text import NUMBER_IN_TEXT, format_count, format_share, list_firs
 FEW_DISTINCT = 100
 GIANT_TIE = 0.5
 MANY_REJECTED = 0.01
+FAR_ABOVE_1 = 2
+"""Estimates of probabilities may be somewhat above 1, but not as far as this."""
 FEW_ROWS = 30
 """Scores get no warnings with fewer rows in all, or of a label: what looks peculiar there may be chance."""
 _NO_ROW = "{have} no usable row: {names}. Is a predicate misspelled?"
@@ -195,18 +197,23 @@ def slice_warnings(slices: Sequence[str], labels: Sequence[tuple[int, int]]) -> 
 
 
 def threshold_warnings(profiles: Iterable[ScoreProfile], thresholds: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield a sentence on each model whose scores are all on one side of its thresholds, which then decide nothing."""
+    """Yield a sentence on each model whose scores are probably not on the scale of its thresholds.
+
+    All scores are on one side of them, so they decide nothing, or scores reach `FAR_ABOVE_1` and thresholds do not
+    leave 0 to 1. A threshold of 0 alone may be one of log-odds.
+    """
     for profile in profiles:
-        if not (cuts := thresholds.get(profile.model)):
+        if not (cuts := thresholds.get(profile.model)) or profile.n_rows < FEW_ROWS:
             continue
-        side, (lowest, highest) = "", (min(cuts), max(cuts))
+        problem, (lowest, highest), same = "", (min(cuts), max(cuts)), "so every row gets the same decision"
         if profile.highest is not None and profile.highest < lowest:
-            side = f"below the lowest threshold, {lowest:g}"
+            problem = f"all its scores are below the lowest threshold, {lowest:g}, {same}"
         elif profile.lowest is not None and profile.lowest >= highest:
-            side = f"at or above the highest threshold, {highest:g}"
-        if side and profile.n_rows >= FEW_ROWS:
-            decided = f"model {profile.model}: all its scores are {side}, so every row gets the same decision."
-            yield f"{decided} Are thresholds and scores on the same scale?"
+            problem = f"all its scores are at or above the highest threshold, {highest:g}, {same}"
+        elif (profile.highest or 0) >= FAR_ABOVE_1 and lowest >= 0 and 0 < highest <= 1:
+            problem = "some of its scores are far above 1, and all thresholds lie within 0 to 1"
+        if problem:
+            yield f"model {profile.model}: {problem}. Are thresholds and scores on the same scale?"
 
 
 def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
