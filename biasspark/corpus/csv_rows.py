@@ -15,7 +15,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError, Words, no_rows
+from biasspark.errors import ABSENT, Fault, InputError, Text, Words, no_rows
 from biasspark.session import describe
 from biasspark.text import format_count, show_visibly
 
@@ -27,6 +27,21 @@ _TYPES: tuple[tuple[str, DataType, str], ...] = (
     ("BOOLEAN", BooleanType(), "true|false"),
 )
 _TEXT = "STRING"
+_OTHER_STARTS: dict[str, tuple[str, Text]] = {
+    "PAR1": (
+        "it is Parquet, not CSV.",
+        Words('Set `[corpus] format = "parquet"`.', "Rename it, or read it with pandas and pass the frame."),
+    ),
+    "\ufffd\ufffd.?\0": (
+        "it is UTF-16.",
+        Words(
+            'Convert it to UTF-8, or on Spark set `[corpus] options = { encoding = "UTF-16" }`.',
+            'Read it with pandas.read_csv(path, encoding="utf-16"), and pass the frame.',
+        ),
+    ),
+    "sep=": ("its first line, sep=, is for Excel alone.", "Remove this line."),
+}
+"""Patterns of how the names of columns begin in what is no plain CSV: what it is, and the fix."""
 
 
 def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: Corpus) -> DataFrame:
@@ -91,9 +106,9 @@ def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measur
     if configured & set(names):  # as written, since others may be data
         return
     first = names[0] if names else ""
-    if first.startswith("PAR1"):
-        fix = Words('Set `[corpus] format = "parquet"`.', "Rename it, or read it with pandas and pass the frame.")
-        raise InputError(Fault((), ABSENT, f"{corpus.location}: it is Parquet, not CSV.", fix))
+    for start, (rule, advice) in _OTHER_STARTS.items():
+        if re.match(start, first):
+            raise InputError(Fault((), ABSENT, f"{corpus.location}: {rule}", advice))
     for separator in ("\t", ";", "|"):
         if configured & {name.strip('"') for name in first.split(separator)}:
             rule = f"{corpus.location}: the fields of its header line are separated by {show_visibly(separator)}."
