@@ -28,6 +28,7 @@ SAFE = {
     "hours:.3f": "a number",
     "run.run_date.isoformat()": "a date",
     "_FILES": "a constant",
+    "RUN_DATE": "a date, a constant of workflows/demo.py",
     # names and types that are declared in biasspark/tables/tables.toml
     "table.name": "",
     "', '.join(table.names)": "",
