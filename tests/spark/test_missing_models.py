@@ -62,7 +62,7 @@ def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(
     done = run(configure(tmp_path, corpus, BOTH, **tables))
     assert done.code == 5, done.err
     assert (done.summary["status"], done.summary["gate"]) == ("published", "fail")
-    assert len([warning for warning in done.summary["warnings"] if "model n" in warning]) == 1
+    assert len([warning for warning in done.summary["warnings"] if "model n:" in warning]) == 1
     columns = "rule, model, identity, outcome, decided, message"
     rows = ask(tmp_path / "warehouse", f"SELECT {columns} FROM latest_bias_alerts")
     gone = [row for row in rows if row[1] == "n"]
