@@ -78,7 +78,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         problem = str(error)
         if repeated := re.fullmatch(r"Cannot (?:overwrite|declare) .*(\(at line (\d+), .*\))", problem):
-            line = text.splitlines()[int(repeated[2]) - 1]
+            line = text.split("\n")[int(repeated[2]) - 1]
             key = _ASSIGNMENT.fullmatch(line) or re.fullmatch(r"\s*(\[.*\]).*", line)
             problem = f"{key[1] if key else 'a key'}, or the table that it is in, is set twice {repeated[1]}"
         fix = "Begin each rule with [[gate.rule]], in two brackets." if "[gate.rule]" in problem else "Correct it."

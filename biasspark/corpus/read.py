@@ -164,7 +164,7 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
     problem = f"It is of type {kind.simpleString()}. It must be a date, a time, or a string that holds a date."
     fix = "Name another column, or cast it."
     if isinstance(kind, LongType):
-        fix += " Times in nanoseconds are read as bigint: write them in microseconds, pandas' datetime64[us]."
+        fix += " Times in nanoseconds are read as bigint: write microseconds, in pandas by dt.as_unit('us')."
     return Fault(path, name, problem, fix)
 
 

@@ -193,7 +193,7 @@ def choose_removals(
     These are runs superseded by ``superseded_until``, and runs not in the ledger that started by ``started_until``. The
     latest run of a date or window, corpus and job is always kept, and so is the latest accepted one. Of the runs not in
     the ledger, the undated ones are kept, whose id does not have their start, and those before the ledger, which may
-    have lost them: they started before its first run was published, and it has no run of their date and job.
+    have lost them: they started before its first run was published.
     """
     views = defaultdict(list)
     for row in sorted(ledger, key=by_publication):
@@ -204,7 +204,6 @@ def choose_removals(
     shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
     kept = {row["run_id"] for latest in shown for row in latest.values()}
     first = min(row["published_at"] for row in ledger)
-    measured = {(row["run_date"], row["job"]) for row in ledger}
     removals, undated, before_ledger = [], set(), set()
     for table, runs in stored.items():
         for run_date, run_id in runs:
@@ -216,7 +215,7 @@ def choose_removals(
                 reason, since, until = "failed", parse_start(run_id), policy.started_until
             if since is None:
                 undated.add(run_id)
-            elif since < first and (run_date, TABLES[table].job) not in measured:
+            elif since < first:
                 before_ledger.add(run_id)
             elif since <= until:
                 removals.append(Removal(run_date, run_id, table, reason, since))

@@ -1,6 +1,6 @@
 -- Which slice is worse than the whole: for the last accepted run of each corpus, every AUC of every identity in a slice
--- compared with that in all rows, those apart first, the largest loss first. The same text
--- works in Spark SQL and DuckDB.
+-- compared with that in all rows: those apart first, then by the largest loss. The same text works in Spark SQL and
+-- DuckDB.
 --
 -- It reads latest_accepted_bias_metrics: a run that failed the gate does not replace the numbers that a team works
 -- with. A corpus without an accepted run, for example without a gate, is read from latest_bias_metrics.

@@ -79,8 +79,6 @@ def test_runs_from_before_a_ledger_that_was_lost_are_left_alone_and_named() -> N
     early, earlier_date = "r20260131T000000000000_0a1b2c", date(2026, 1, 14)
     stored = {"bias_metrics": {(RUN_DATE, "a"), (earlier_date, early)}}
     assert choose_removals(stored, [row("a", 1)], POLICY) == ([], [], [early])
-    # A first try that failed, of a date that was then measured.
-    assert removed([row("a", 1)], early) == [(early, "failed")]
 
 
 def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> None:
