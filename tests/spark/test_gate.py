@@ -189,7 +189,7 @@ def test_rates_are_judged_and_compared_with_the_accepted_run(runs: Runs) -> None
 
 
 def test_small_groups_and_values_of_few_rows_are_withheld(runs: Runs) -> None:
-    """In every table with identities, and in the summaries: the rare identity would be the worst by far."""
+    """In every table with identities, and in the summaries."""
     run_id = runs.again.summary["run_id"]
     reasons = {"bias_metrics": "bpsn_auc_reason"}
     for table in ("bias_metrics", "u_statistics", "pinned_auc", "threshold_rates", "label_balance"):

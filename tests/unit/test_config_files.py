@@ -139,17 +139,24 @@ class TestFile:
             (b"\0", "(at line 1, column 1)"),
             (b"= 1", "(at line 1, column 1)"),
             (b"a = { x = 1 }\na.y = 2\n", "(at line 2, column 8)"),
-            (
-                b'[models]\ntox = "a"\n# the new one\ntox = "b"',
-                "tox, or the table that it is in, is set twice (at line 4, ",
-            ),
-            (b"[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m], or the table that it is in, is set twice (at line 5, "),
             (b"[label]\ncolumn = { x = 1, x = 2 }\n", "(at line 2, "),
         ],
-        ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key", "inline", "key", "table", "inline key"],
+        ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key", "inline", "inline key"],
     )
     def test_what_is_wrong_with_a_file_is_located(self, tmp_path: Path, content: bytes | None, message: str) -> None:
         assert message in fault_of(tmp_path, content)
+
+    @pytest.mark.parametrize(
+        ("content", "key", "line"),
+        [
+            (b'[models]\ntox = "a"\n# the new one\ntox = "b"', "tox", 4),
+            (b"[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m]", 5),
+        ],
+        ids=["key", "table"],
+    )
+    def test_what_is_set_twice_is_named(self, tmp_path: Path, content: bytes, key: str, line: int) -> None:
+        fault = fault_of(tmp_path, content)
+        assert (key in fault, f"line {line}, " in fault) == (True, True), fault
 
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="is a directory"):
