@@ -111,7 +111,7 @@ TABLES: dict[str, Tables] = {
     "one model to compare": {"compare": {"baseline": "toxicity"}},
     "baseline as model": {"compare": {"baseline": "a", "models": ["toxicity", "a"]}, "models": {"a": "a"}},
     "nothing to compare": {"compare": {"baseline": "a", "models": []}, "models": {"a": "a"}},
-    "unknown model twice": {"compare": {"baseline": "a", "models": ["b", "b"]}, "models": {"a": "a"}},
+    "unknown model twice": {"compare": {"baseline": "a", "models": ["toxicty", "toxicty"]}, "models": {"a": "a"}},
     "cluster without jackknife": {"compare": {"baseline": "a", "cluster": "author"}, "models": {"a": "a"}},
     "misspelled method": {
         "compare": {"baseline": "a", "method": "jacknife", "groups": 50, "cluster": "x"},

@@ -74,10 +74,8 @@ all_scores = st.one_of(tied_scores, st.floats(allow_nan=False, allow_infinity=Fa
 states = st.sampled_from([True, False, None])
 
 
-def rows_of(scores: st.SearchStrategy[float] = all_scores, labels: Sequence[bool] = (True, False)) -> Any:
-    annotated = st.builds(
-        Row, scores, st.sampled_from(labels), states, states, st.sampled_from(["x", None]), st.booleans()
-    )
+def rows_of(scores: st.SearchStrategy[float] = all_scores) -> Any:
+    annotated = st.builds(Row, scores, st.booleans(), states, states, st.sampled_from(["x", None]), st.booleans())
     return st.lists(annotated, min_size=1, max_size=24)
 
 
@@ -109,7 +107,7 @@ def exchange(sums: Sums) -> Sums:
     )
 
 
-@given(st.one_of(rows_of(), rows_of(labels=[True]), rows_of(labels=[False])), cuts())
+@given(rows_of(), cuts())
 def test_brute_force_whatever_the_pattern_of_unknown_annotations(rows: list[Row], boundaries: list[float]) -> None:
     examples = [Example(row.score, row.positive, row.states) for row in rows]
     assert measure(rows, boundaries) == count_by_name(examples, ENCODING)

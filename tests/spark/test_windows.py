@@ -151,14 +151,19 @@ def test_a_window_is_told_apart_by_its_first_date(place: Place) -> None:
 
 def test_all_windows_that_end_on_a_date_are_exported(place: Place, tmp_path: Path) -> None:
     copied, out = copy_warehouse(place, tmp_path), tmp_path / "metrics.csv"
-    assert merge(place.config, LAST, LAST, *copied).code == 0
-    flags = (*copied, "--table", "window_bias_metrics", "--out", out)
-    done = run_main(export_table.COMMAND, "--config", place.config, "--run-date", LAST, *flags)
+    assert merge(configure(place.folder, thresholds=None), LAST, LAST, *copied).code == 0
+    flags = ("--config", place.config, "--run-date", LAST, *copied, "--out", out)
+    done = run_main(export_table.COMMAND, *flags, "--table", "window_bias_metrics")
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert done.summary["rows"] == len(rows)
     assert done.summary["window_starts"] == [FIRST, LAST]
     assert [start for start, _ in groupby(row["window_start"] for row in rows)] == [FIRST, LAST]
+    rates = run_main(export_table.COMMAND, *flags, "--table", "window_threshold_rates")
+    assert rates.summary["window_starts"] == [FIRST]
+    (warning,) = rates.summary["warnings"]
+    assert "window_threshold_rates" in warning
+    assert f"warning: {warning}\n" in rates.err
 
 
 def test_missing_runs_and_those_that_differ_are_listed_together(place: Place) -> None:

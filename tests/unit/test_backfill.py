@@ -172,9 +172,11 @@ def test_an_interrupt_ends_the_range() -> None:
         measure_dates("a_job", DAYS, [], failing({DAYS[0].day: failure}), Progress(), debug=False)
 
 
-def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    measure_dates("a_job", DAYS, [], failing({28: ValueError(CANARY)}), Progress(), debug=True)
-    assert CANARY in capsys.readouterr().err
+def test_debug_shows_the_traceback_of_each_date(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = {27: ValueError(CANARY), 28: ValueError(CANARY)}
+    measure_dates("a_job", DAYS, [], failing(faults), Progress(), debug=True)
+    err = capsys.readouterr().err
+    assert (err.count("Traceback"), err.count(f"ValueError: {CANARY}")) == (2, 2)
 
 
 def test_one_run_is_its_own_outcome() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from biasspark.config import Label
+from biasspark.config import Label, parse_config
 from biasspark.corpus.data_quality import (
     ScoreProfile,
     column_warnings,
@@ -24,7 +26,8 @@ from biasspark.corpus.data_quality import (
 )
 from biasspark.corpus.encoding import RowCounts
 from biasspark.text import NUMBER_IN_TEXT
-from biasspark.workflows.corpus_steps import warn_of_rows
+from biasspark.workflows.corpus_steps import warn_of_lengths, warn_of_rows
+from tests.harness.least_configuration import changed
 
 
 def assert_says(warnings: Iterable[str], *words: list[str]) -> None:
@@ -95,6 +98,14 @@ def test_rejected_labels_are_explained_unless_the_label_has_a_threshold() -> Non
 def test_rows_in_no_bucket_of_lengths() -> None:
     assert_says(length_warnings(1_000, 601, (100, 500)), ["label_balance", "60%", "1,000 rows", "100 to 499"])
     assert not list(length_warnings(1_000, 10, (100, 500)))
+
+
+def test_privacy_may_withhold_how_many_rows_are_in_no_bucket() -> None:
+    labels = np.array([[[300, 301], [200, 199]]])  # of length none and of the bucket
+    balance = {"length": "n", "buckets": [100, 500]}
+    measures = parse_config(changed(label_balance=balance), Path())
+    assert_says(warn_of_lengths(labels, measures), ["60%", "1,000 rows"])
+    assert not list(warn_of_lengths(labels, parse_config(changed(label_balance=balance, privacy={}), Path())))
 
 
 @pytest.mark.parametrize(
