@@ -78,7 +78,8 @@ _ENDS_OF_COMPARISONS = {"and", "or", "then", "else", "end"}
 _FLOATS = {"double", "float"}
 _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = _FLOATS | _INTEGERS | {"string", "boolean", "date"}
-_COMPARISONS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", ",", "->", "=>", "||"}
+_COMPARISON_SIGNS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>"}
+_COMPARISONS = _COMPARISON_SIGNS | {",", "->", "=>", "||"}
 _UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
@@ -192,6 +193,10 @@ def _mark_roles(tokens: Sequence[_Token], columns: Mapping[str, Kind]) -> None:
             is_after_value = token.kind in ("number", "text", "quoted") or token.text in (")", "]")
 
 
+def _is_date_literal(tokens: Sequence[_Token]) -> bool:
+    return [(token.kind, token.value) for token in tokens[:1]] == [("name", "date")] and tokens[-1].kind == "text"
+
+
 def _write_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
@@ -212,10 +217,10 @@ class _Expression:
 
     def check(self) -> None:
         """Refuse expressions without an equivalent form."""
-        for token in self.tokens:
-            if token.is_function and token.value not in _EQUAL_FUNCTIONS:
-                fix = "Correct the name, write it in another way, or run it on Spark if Spark computes it from one row."
-                raise NotOnTheEmbeddedEngine(f"is not known to compute the function {token.value} like Spark", fix)
+        called = [token.value for token in self.tokens if token.is_function]
+        if unknown_functions := [name for name in called if name not in _EQUAL_FUNCTIONS]:
+            fix = "Correct the name, write it in another way, or run it on Spark if Spark computes it from one row."
+            raise NotOnTheEmbeddedEngine(f"is not known to compute the function {unknown_functions[0]} like Spark", fix)
         signs = {token.text for token in self.tokens if token.kind == "sign"}
         if signs & {"&", "|", "^"}:
             fix = "Write AND or OR between conditions: &, | and ^ combine bits. For bits, run it on Spark."
@@ -223,6 +228,8 @@ class _Expression:
         indices = range(len(self.tokens))
         if self._converts_texts() or any(self._mixes_types(n) or self._matches_number(n) for n in indices):
             raise NotOnTheEmbeddedEngine("converts a string that meets another type differently from Spark")
+        if any(map(self._casts_integer_to_date, indices)):
+            raise NotOnTheEmbeddedEngine("casts integers to dates, which Spark refuses", "Compare values of one type.")
         if unknown := sorted(self.types - _CASTS):
             raise NotOnTheEmbeddedEngine(f"casts to {unknown[0].upper()} differently from Spark")
         has_floats, has_decimals = self.has_floats, "decimal" in self.named
@@ -256,14 +263,27 @@ class _Expression:
         is_pattern = self.tokens[n].value in ("regexp", "rlike")
         return is_pattern and any(token.column not in (None, "text") for token in before[-1:])
 
+    def _casts_integer_to_date(self, n: int) -> bool:
+        """Return whether a token compares a column of integers with a date, or is a function that makes it one."""
+        token, before, after = self.tokens[n], self.tokens[max(n - 2, 0) : n], self.tokens[n + 1 : n + 3]
+        if token.is_function and token.value in ("date", "to_date"):
+            return after[-1].column == "integer"
+        is_comparison = token.text in _COMPARISON_SIGNS or token.value == "between"
+        if not (is_comparison and before and after):
+            return False
+        left, right = before[-1].column, after[0].column
+        is_date_left = left == "date" or _is_date_literal(before)
+        is_date_right = right == "date" or _is_date_literal(after)
+        return (left == "integer" and is_date_right) or (is_date_left and right == "integer")
+
     def _converts_texts(self) -> bool:
         """Return whether a number in quotes or a column of strings may be compared with decimals or integers.
 
         Spark casts a string that meets decimals to a double; the engine rounds it to the decimal: 1 equals '0.5'. Spark
         casts one that meets integers to an integer, and stops at a fraction; the engine computes some integers as
-        decimals or doubles (see `_widen`). Spark casts no integer to a date; the engine does.
+        decimals or doubles (see `_widen`).
         """
-        is_cast = bool(self.operators & {"+", "-", "*"} or {token.value for token in self.tokens} & {"date", "to_date"})
+        sums = bool(self.operators & {"+", "-", "*"})
         has_decimal = has_integer = has_text = has_fraction = is_between = False
         n = 0
         while n < len(self.tokens):
@@ -276,7 +296,7 @@ class _Expression:
             has_integer |= token.column == "integer" or is_count or token.value in _INTEGERS | {"div"}
             has_text |= token.column == "text" or (token.kind == "text" and bool(_NUMBER.match(token.value)))
             has_fraction |= token.kind == "text" and bool(_FRACTION.fullmatch(token.value))
-            if ((has_decimal or (has_integer and is_cast)) and has_text) or (has_integer and has_fraction):
+            if ((has_decimal or (has_integer and sums)) and has_text) or (has_integer and has_fraction):
                 return True
             is_between = token.value == "between" or (is_between and token.value != "and")
             n = 1 + (self.closing[n + 1] if is_count else n)
