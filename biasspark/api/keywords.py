@@ -46,8 +46,8 @@ _ARRAYS: dict[str, type] = {
     **dict.fromkeys(("label_positive", "thresholds", "at", "buckets"), object),
 }
 """Keywords that may be an array, and the type of its entries. Any other array has the values of a column."""
-_SETTINGS = {"identities", "thresholds", "label_balance", "pairs"}
-"""Keywords that may be a dict with arrays in it."""
+_SETTINGS: dict[str, type] = {"identities": str, "thresholds": object, "label_balance": object, "pairs": object}
+"""Keywords that may be a dict with arrays in it, and the type of their entries."""
 _SHARED = {"models", "identities", "slices", *PATHS, *MAIN_KEYS}
 """Keywords that mean the same in every function that has them."""
 
@@ -97,8 +97,10 @@ class Keywords(Language):
         if "identities" not in self.given:
             what, fix = "Only identities that are columns use it.", "Leave it out."
         for name, default in _OF_COLUMNS.items():
-            if PATHS[name] not in self.names and self.given.get(name) not in (None, default):
-                faults.append(Fault((name,), self.given[name], what, fix))
+            value = self.given.get(name)
+            is_default = value is None or (isinstance(value, type(default)) and value == default)
+            if PATHS[name] not in self.names and not is_default:
+                faults.append(Fault((name,), value, what, fix))
         tables = {name: table for name, table in self.tables.items() if name != "corpus"}
         return parse_measures(tables, scored=scored, grouped="identities" in self.given, faults=faults)
 
@@ -152,16 +154,15 @@ class Keywords(Language):
 
 def _read_arrays(keyword: str, value: Any) -> Any:
     """Return a value with lists in place of those arrays that the keyword may have."""
-    is_dict = isinstance(value, Mapping)
-    return _with_lists(value, object if is_dict and keyword in _SETTINGS else _ARRAYS.get(keyword, ()))
+    return _with_lists(value, (_SETTINGS if isinstance(value, Mapping) else _ARRAYS).get(keyword, ()))
 
 
 def _with_lists(value: Any, entry: type | tuple[()]) -> Any:
     """Return ranges, arrays of numpy, and indices of pandas with such entries as lists, also within a dict."""
     if isinstance(value, Mapping):
         return {key: _with_lists(inner, entry) for key, inner in value.items()}
-    # A column of Spark seems to have any attribute, but not those with underscores.
-    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) == 1
+    # A column of Spark seems to have any attribute, but not those with underscores. A Series has the values of rows.
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) == 1 and not hasattr(value, "index")
     if not is_array and not isinstance(value, range):
         return value
     entries = value.tolist() if is_array else list(value)

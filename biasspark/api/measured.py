@@ -248,4 +248,5 @@ def measure(
     The cost is that of `bias_metrics`. After that, tables cost almost nothing unless their method says otherwise: only
     counts are kept, which do not grow with the rows.
     """
-    return measure_corpus(df, Keywords(locals() | {"pinned_auc": pinned_auc or True}))
+    pinned_auc = True if pinned_auc is None or pinned_auc is False else pinned_auc
+    return measure_corpus(df, Keywords(locals()))

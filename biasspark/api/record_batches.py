@@ -68,7 +68,7 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     empty = ABSENT, "all its values are missing.", "Fill it, or name another column."
     hints = {field.name: Fault((name, field.name), *empty) for field in batches.schema if pa.types.is_null(field.type)}
     level = ABSENT, "it is a level of the index, not a column.", f"Call {name}.reset_index()."
-    levels = {*map(str, df.index.names)} - {*kinds} if is_of(df, "pandas") else ()
+    levels = {str(each) for each in df.index.names if each is not None} - {*kinds} if is_of(df, "pandas") else ()
     hints |= {each: Fault((name, each), *level) for each in levels}
     # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
     types = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}

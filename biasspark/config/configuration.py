@@ -86,7 +86,7 @@ def _read_models(spot: Spot) -> Any:
 
 def _read_engine(spot: Spot) -> Any:
     """Read the name of an engine. ``binned`` was removed."""
-    if spot.value == "binned":
+    if isinstance(spot.value, str) and spot.value == "binned":
         return spot.refuse("This engine was removed.", ("Write ", Setting(spot.path, ENGINES[0]), ", or leave it out."))
     return kinds.choice(*ENGINES).read(spot)
 

@@ -213,7 +213,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
 def broken_text_rule(value: object, multiline: bool = False) -> Text:
     """Return the rule that a value breaks: text, not empty, no control characters. "" if it breaks none."""
     if not isinstance(value, str):
-        if hasattr(value, "dtype"):  # an array, or a column of any library
+        if hasattr(value, "dtype") and not is_number(value):  # an array, or a column of any library
             return "It must be text: columns are given by their names. Add new ones to the frame."
         return ("It must be text, not ", type_of(value), ".")
     if not value.strip():

@@ -115,7 +115,8 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
 
     def read(spot: Spot) -> Any:
         if not isinstance(spot.value, list | tuple):
-            is_entry = isinstance(spot.value, str) if entry.title == "text" else is_number(spot.value)
+            is_text, is_numeric = entry.title == "text", entry.title.startswith("number")
+            is_entry = (is_text and isinstance(spot.value, str)) or (is_numeric and is_finite_number(spot.value))
             fix = ("Write ", Setting(spot.path, [spot.value]), ".") if is_entry else spot.fix
             return spot.refuse_type("a list", fix)
         if nonempty and not spot.value:

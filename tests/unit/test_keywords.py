@@ -177,6 +177,28 @@ def test_a_column_in_place_of_its_name_is_a_fault_that_does_not_show_it(column: 
         assert "0.123" not in str(caught.value)
 
 
+@pytest.mark.parametrize("column", [pd.Series([True, None]), pd.Series(["secret"]), np.array([0.25]), SparkColumn()])
+def test_a_column_in_place_of_another_value_is_one_fault(column: Any) -> None:
+    for keyword in (
+        {"identities": {"columns": ["g"]}, "identity_threshold": column},
+        {"identities": {"predicates": {"a": column}}},
+        {"engine": column},
+        {"pinned_auc": column},
+    ):
+        with pytest.raises(ConfigError) as caught:
+            biasspark.measure(NO_FRAME, **ASKED | keyword)
+        assert len(caught.value.messages) == 1
+        assert not re.search("true|secret|0.25", str(caught.value))
+
+
+def test_the_advice_for_a_wrong_type_is_accepted_in_turn() -> None:
+    for keyword, value in (("at", float("nan")), ("compare", 5), ("label", np.int64(3))):
+        part = {"at": "thresholds", "compare": "attribution"}.get(keyword, "")
+        with pytest.raises(ConfigError, match=keyword) as caught:
+            Keywords(ASKED | {keyword: value}, part).measures()
+        assert not re.search(r"\[(nan|5)\]|frame", str(caught.value))
+
+
 @pytest.mark.parametrize("name", MAIN_KEYS)
 def test_a_value_stands_for_a_table_of_the_configuration(name: str) -> None:
     value: Any = {"thresholds": [0.5], "label_balance": "text", "templates": "t"}.get(name, 3)

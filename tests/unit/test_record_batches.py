@@ -98,6 +98,7 @@ def test_the_index_is_no_column() -> None:
     rows = read_rows(pd.DataFrame({"x": [1, 2]}, index=pd.Index(["a", "b"], name="id")))
     assert rows.checked().schema.names == ["x"]
     assert "reset_index" in str(rows.hints["id"])
+    assert not read_rows(pd.DataFrame({"x": [1]})).hints
 
 
 def test_relations_of_duckdb_and_streams_are_read() -> None:
