@@ -173,15 +173,19 @@ def parse_count(text: str, least: int = 1) -> int:
 def parse_out(text: str) -> Path:
     """Parse the path of a file to write, in an existing folder; for argparse. ``-`` is no file."""
     path = Path(text)
-    with suppress(OSError):  # as for a name that is too long
-        if text not in ("", "-") and not path.is_dir() and path.parent.is_dir():
-            written = [path] * path.exists() + [path.parent] * is_replaced(path)
-            if all(os.access(target, os.W_OK) for target in written):
-                return path
-    raise argparse.ArgumentTypeError(
-        f"{show_value(text)}. It must be a writable file path, new or existing, in an existing local folder. Create "
-        "the folder, or name another file."
+    problem = (
+        "It must be a file path, new or existing, in an existing local folder. Create the folder, or name another file."
     )
+    if text == "-":
+        problem = "It is not a file. Write /dev/stdout."
+    elif text and not os.path.isdir(path) and os.path.isdir(path.parent):
+        with suppress(OSError):  # as for a name that is too long
+            is_denied = path.exists() and not os.access(path, os.W_OK)
+            is_denied |= is_replaced(path) and not os.access(path.parent, os.W_OK)
+            if not is_denied:
+                return path
+            problem = "It may not be written: permission is denied. Name another file."
+    raise argparse.ArgumentTypeError(f"{show_value(text)}. {problem}")
 
 
 def run_job(

@@ -79,9 +79,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         problem = str(error)
         if repeated := re.fullmatch(r"Cannot (?:overwrite|declare) .*(\(at line (\d+), .*\))", problem):
             line = text.split("\n")[int(repeated[2]) - 1]
-            key = _ASSIGNMENT.fullmatch(line) or re.fullmatch(r"\s*(\[.*\]).*", line)
+            key = _ASSIGNMENT.fullmatch(line) or re.fullmatch(r"\s*(\[[^#]*\]).*", line)
             problem = f"{key[1] if key else 'a key'}, or the table that it is in, is set twice {repeated[1]}"
-        fix = "Begin each rule with [[gate.rule]], in two brackets." if "[gate.rule]" in problem else "Correct it."
+        fix = "Correct it."
+        if "[gate.rule]" in problem:
+            fix = "Begin each rule, also the first, with [[gate.rule]], in two brackets."
         raise ConfigError(f"{where}: {problem}. The configuration must be TOML. {fix}") from None
 
 

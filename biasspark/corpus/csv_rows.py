@@ -17,7 +17,7 @@ from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError, Text, Words, no_rows
 from biasspark.session import describe
-from biasspark.text import format_count, show_visibly
+from biasspark.text import format_count
 
 TYPES_PASS = "read the types of the columns"
 _WHOLE = "[+-]?(0|[1-9][0-9]*)"  # not 007, which is a code
@@ -111,8 +111,8 @@ def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measur
             raise InputError(Fault((), ABSENT, f"{corpus.location}: {rule}", advice))
     for separator in ("\t", ";", "|"):
         if configured & {name.strip('"') for name in first.split(separator)}:
-            rule = f"{corpus.location}: the fields of its header line are separated by {show_visibly(separator)}."
             shown = json.dumps(separator)
+            rule = f"{corpus.location}: the fields of its header line are separated by {shown}."
             fix = Words(
                 f"Set `[corpus] options = {{ sep = {shown} }}`.",
                 f"Read it with pandas.read_csv(path, sep={shown}), and pass the frame.",

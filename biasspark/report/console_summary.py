@@ -73,7 +73,10 @@ def _first_of_models(rows: Iterable[Row], *columns: str) -> list[Row]:
 
 
 def _screen_width() -> int:
-    """Return the width to which names are cut: that of a terminal, if it is more than `SCREEN_WIDTH`; else no limit."""
+    """Return the width to which names are cut: that of a terminal, if it is more than `SCREEN_WIDTH`; else no limit.
+
+    `format_table` always cuts names over 60 characters.
+    """
     return max(SCREEN_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
 
 
@@ -84,7 +87,7 @@ def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
     rows = summaries.append_column("n_rows", pc.add(summaries["n_negative"], summaries["n_positive"])).to_pylist()
     rows.sort(key=lambda row: (row["slice"] != ALL_ROWS, row["slice"], row["model"]))
     n_more = len(rows) - MAX_SHOWN
-    more = [f"and {n_more:,} more in latest_{MODEL_SUMMARY.name}"] if n_more > 0 else []
+    more = [_count_more(n_more, MODEL_SUMMARY)] if n_more > 0 else []
     return "\n".join(["overall AUC:", format_table(rows[:MAX_SHOWN], _OVERALL, _screen_width()), *more])
 
 
@@ -264,13 +267,13 @@ def show_lost(tables: Mapping[Table, pa.Table], rare: str = "") -> str:
 def _show_excerpt(
     title: str, table: Table, ranked: Sequence[Row], columns: Sequence[str], rules: Sequence[str] = ()
 ) -> str:
-    """Return a table of the first rows of each model in slice `all`; empty without rows.
+    """Return a table of the first rows of each model in slice `all`; empty if no slice has rows.
 
     The rules of each row are below it, wrapped but never cut, and a last line counts the rows that are left out.
     """
     models = [name for name in ("model", "baseline_model") if name in columns]
     if not (rows := _first_of_models((row for row in ranked if row["slice"] == ALL_ROWS), *models)):
-        return ""
+        return f"{title}:\n{_count_more(len(ranked), table)}" if ranked else ""
     shown = [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in rows]
     if "interval" in columns:
         shown = [{**row, "interval": describe_zero(full)} for row, full in zip(shown, rows, strict=True)]
@@ -287,8 +290,12 @@ def _show_excerpt(
     if any(is_contradicted):
         texts.append("* false_discovery: training and estimation rows disagree, so the segment is not found.")
     if n_more := len(ranked) - len(rows):
-        texts.append(f"and {n_more:,} more in latest_{table.name}")
+        texts.append(_count_more(n_more, table))
     return "\n".join(texts)
+
+
+def _count_more(n_rows: int, table: Table) -> str:
+    return f"and {n_rows:,} more in latest_{table.name}"
 
 
 def _show_segments(rows: Sequence[Row]) -> str:

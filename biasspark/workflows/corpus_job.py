@@ -287,7 +287,8 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
         except Exception as error:  # noqa: BLE001 - the other dates are measured whatever has happened
             raise_earlier_interrupt(error)
             known = cli.without_data(error)
-            same = dates_of_faults[NoRows if isinstance(error, NoRows) else known.messages]
+            kind = NoRows if isinstance(error, NoRows) else known.messages
+            same = dates_of_faults[kind]
             shown = error if debug or not same else BiasSparkError(f"the same fault as on {same[0]}.")
             cli.print_failure(str(day), shown, debug)
             same.append(day)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -128,7 +129,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
     check_request(request)
     progress, shown = Progress(), redact(path)
     exists = f"out: {shown} exists. A corpus is never overwritten. Name a new folder."
-    if (folder := local_folder(path)) and folder.is_file():  # which an engine would take for the parent of its files
+    # An engine would take a file for the parent of its files.
+    if (folder := local_folder(path)) and os.path.isfile(folder):
         raise ConfigError(exists)
     progress.stage(describe_start())
     with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):

@@ -130,3 +130,8 @@ def test_wrong_flags_are_refused_without_a_session(tmp_path: Path, flags: list[s
     assert fault in done.err
     assert "starting the engine" not in done.err
     assert not (tmp_path / "corpus").exists()
+
+
+def test_a_name_that_is_too_long_is_no_unexpected_failure(tmp_path: Path) -> None:
+    done = make("shapes", "--seed", "1", "--rows-per-cell", "2", "--out", tmp_path / ("x" * 300))
+    assert (done.code, "Name another folder" in done.err) == (2, True), done.err

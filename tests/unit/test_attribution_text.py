@@ -63,6 +63,11 @@ def test_what_loses_most_comes_first() -> None:
     assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
 
 
+def test_rows_of_other_slices_are_counted() -> None:
+    table = pa.Table.from_pylist([node(2, 0.2, slice="long")], ATTRIBUTION_SEGMENTS.arrow_schema)
+    assert f"1 more in latest_{ATTRIBUTION_SEGMENTS.name}" in show_lost({ATTRIBUTION_SEGMENTS: table})
+
+
 def test_why_a_segment_with_a_low_p_value_is_not_found_is_said() -> None:
     tested = {"p_adjusted": 0.0003, "found": False, "confirmed": False}
     segments = [node(2, 0.2, false_discovery=True, **tested), node(3, 0.3, false_discovery=False, **tested)]

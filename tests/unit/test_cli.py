@@ -215,7 +215,7 @@ class TestOut:
             parse_out(name and str(tmp_path / name))
 
     def test_stdout_is_no_file(self) -> None:
-        with pytest.raises(argparse.ArgumentTypeError, match="file path"):
+        with pytest.raises(argparse.ArgumentTypeError, match="/dev/stdout"):
             parse_out("-")
         assert parse_out("/dev/stdout") == Path("/dev/stdout")
 
@@ -226,7 +226,7 @@ class TestOut:
         for denied, refused in ((tmp_path, {"x.csv", "new.csv"}), (existing, {"x.csv", "link"})):
             monkeypatch.setattr(os, "access", lambda path, _, denied=denied: path.resolve() != denied)
             for name in ("x.csv", "new.csv", "link"):
-                with pytest.raises(argparse.ArgumentTypeError) if name in refused else nullcontext():
+                with pytest.raises(argparse.ArgumentTypeError, match="denied") if name in refused else nullcontext():
                     parse_out(str(tmp_path / name))
 
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:

@@ -151,12 +151,13 @@ class TestFile:
         [
             (b'[models]\ntox = "a"\n# the new one\ntox = "b"', "tox", 4),
             (b"[m]\nx = 1\n[n]\ny = 1\n[m]\nz = 1\n", "[m]", 5),
+            (b"[m]\n[m] # [canary]\n", "[m]", 2),
         ],
-        ids=["key", "table"],
+        ids=["key", "table", "comment"],
     )
     def test_what_is_set_twice_is_named(self, tmp_path: Path, content: bytes, key: str, line: int) -> None:
         fault = fault_of(tmp_path, content)
-        assert (key in fault, f"line {line}, " in fault) == (True, True), fault
+        assert (key in fault, f"line {line}, " in fault, "canary" in fault) == (True, True, False), fault
 
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="is a directory"):
