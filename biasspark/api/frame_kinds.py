@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +29,7 @@ from biasspark.api.record_batches import Frame, format_of, is_of, is_spark, path
 from biasspark.config import Corpus, Measures
 from biasspark.config.declaration import guess
 from biasspark.corpus.read import read_corpus
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning
+from biasspark.errors import BiasSparkError, ConfigError, Fault, InputWarning, Key
 from biasspark.interrupts import guard_interrupts, interrupted_by
 from biasspark.session import build_session, describe, find_session, is_connect, is_embedded
 from biasspark.tables.schemas import Table
@@ -76,17 +77,20 @@ def spark_rows(df: Frame, measures: Measures, id_column: str | None = None) -> I
 
 @contextmanager
 def _explain_columns(reasons: Mapping[str, Fault]) -> Iterator[None]:
-    """Replace each fault that a column is missing or mistyped by the reason that is given for this column, once."""
+    """Replace faults that a column is missing or mistyped by the reason that is given for it, and the first key."""
     try:
         yield
     except BiasSparkError as error:
-        by_lower, shown = {name.lower(): reason for name, reason in reasons.items()}, []
+        by_lower = {name.lower(): reason for name, reason in reasons.items()}
+        shown: dict[str, Fault | str] = {}
         for fault in error.faults:
             match = _COLUMN_IN_RULE.search(str(fault.rule)) if isinstance(fault, Fault) else None
-            reason = by_lower.get((match[1] or match[2]).lower(), fault) if match else fault
-            if reason not in shown:
-                shown.append(reason)
-        error.faults = tuple(shown)
+            reason = by_lower.get((match[1] or match[2]).lower()) if match else None
+            named = fault
+            if reason and isinstance(fault, Fault):
+                named = replace(reason, rule=(reason.rule, " ", Key(fault.path), " names it."))
+            shown.setdefault(str(reason or fault), named)
+        error.faults = tuple(shown.values())
         raise
 
 

@@ -192,6 +192,8 @@ def test_a_column_that_pandas_lacks_or_mixes_is_one_fault() -> None:
     fixes = {fault.path: str(fault.fix) for fault in faults if isinstance(fault, Fault)}
     assert [*fixes] == [("df", "mixed"), ("df", "sex"), ("df", "empty")]
     assert "to_numeric" in fixes["df", "mixed"]
+    with pytest.raises(BiasSparkError, match=r'models\["a"\]'):
+        biasspark.bias_metrics(frame, **asked)
 
 
 @pytest.mark.parametrize("function", WARNINGS)
