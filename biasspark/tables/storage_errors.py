@@ -25,7 +25,7 @@ NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
 WRONG_PLACE = re.compile(
     UNWRITABLE.pattern + r"|UnknownHost|NoSuchBucket|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory"
-    r"|Not a directory|is a file|is not a directory"
+    r"|Not a directory|is a file|is not a directory|File name too long"
 )
 """What causes say of a place that cannot be written to, however often it is tried."""
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
