@@ -71,7 +71,7 @@ STORES: dict[str, Callable[[Path], LakeStore]] = {
 }
 LOST = "lost"
 """A catalog whose list of tables lies in a folder that is not there."""
-JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "job.toml", 800
+JOB_CORPUS, JOB_CONFIG, JOB_ROWS = "corpus.parquet", "job.toml", 4000
 DELTA_CORPUS = "delta corpus"
 COMPARED = (U_STATISTICS, BIAS_METRICS, MODEL_SUMMARY, THRESHOLD_RATES)
 QUESTION, ANSWERED = "worst_identities", ("model", "slice", "place", "identity", "metric")
@@ -241,16 +241,17 @@ def live(spark: SparkSession, store: LakeStore, *, optimize: bool) -> dict[str, 
         for table in (PINNED_SKEW, BIAS_RUNS):
             store._prepare(spark, replace(table, values=table.values[:-1]))
             store._prepare(spark, table)
-    runs = [
-        start_run(run_date=run_date, job=PINNED_SKEW.job)
-        for run_date in (RUN_DATE, RUN_DATE, RUN_DATE, RUN_DATE, NEXT_DATE)
-    ]
-    first, second, broken, dead, last = runs
+
+    def start(run_date: date) -> Run:
+        return start_run(run_date=run_date, job=PINNED_SKEW.job)
 
     def publish_skew(run: Run, auc: float) -> None:
         publish(spark, skew_tables(auc), replace(run, started_at=datetime.now(UTC)), store, record_of())
 
+    first = start(RUN_DATE)
     publish_skew(first, 0.6)
+    runs = [first, *map(start, (RUN_DATE, RUN_DATE, RUN_DATE, NEXT_DATE))]
+    _, second, broken, dead, last = runs
     publish_skew(second, 0.7)
     with breaking(store, BIAS_RUNS):
         seen["broken"] = fault_of(lambda: publish_skew(broken, 0.1))
