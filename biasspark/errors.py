@@ -226,12 +226,6 @@ class NoRows(InputError):
     """There is no row for the path, filter and run date."""
 
 
-def no_rows() -> NoRows:
-    """Return the error for a corpus without rows."""
-    rule = "no rows, so there is nothing to measure."
-    return NoRows(Fault((), ABSENT, Words(f"corpus: {rule}", f"df: {rule}")))
-
-
 class InputWarning(UserWarning):
     """A warning of public functions about the corpus or about numbers computed from it."""
 

@@ -15,7 +15,7 @@ from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
 from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError, Text, Words, no_rows
+from biasspark.errors import ABSENT, Fault, InputError, Text, Words
 from biasspark.session import describe
 from biasspark.text import format_count
 
@@ -70,8 +70,7 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     A column is numeric if all its values are numbers and none has a leading zero (007). A column used as text, such as
     an id or a category, becomes numeric only if its numbers are written back as the same text.
 
-    Runs one Spark job when called, a scan of the corpus, if an expression names a column. Raises `NoRows` if it finds
-    no row.
+    Runs one Spark job when called, a scan of the corpus, if an expression names a column.
     """
     expressions = [*(measures.expressions.values() if measures else ()), corpus.filter or ""]
     texts, names, numbers = {corpus.run_date_column}, {corpus.id}, set[str]()
@@ -90,10 +89,7 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
         return rows
     kinds = [_common_type(name, name in names, name in numbers).alias(f"{n}") for n, name in enumerate(candidates)]
     with describe(rows.sparkSession, "tell numbers from strings"):
-        n_rows, *of_columns = rows.agg(F.count(F.lit(1)), *kinds).collect()[0]
-    if not n_rows:  # any type would be a guess, and expressions may not fit it
-        raise no_rows()
-    types = dict(zip(candidates, of_columns, strict=True))
+        types = dict(zip(candidates, rows.agg(*kinds).collect()[0], strict=True))
     typed = {name: try_cast(name, kind).alias(name) for name, kind in types.items() if kind != _TEXT}
     return rows.select(*(typed.get(name, column(name)) for name in rows.schema.names))
 

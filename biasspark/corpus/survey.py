@@ -16,7 +16,7 @@ from biasspark.config import Label, Measures, divide
 from biasspark.corpus.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
-from biasspark.errors import ABSENT, Fault, InputError, no_rows
+from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.session import is_embedded
 from biasspark.text import format_count, format_share, show_value
 
@@ -40,6 +40,10 @@ _COUNTED, _SKIPPED = 1 << 16, 1 << 10
 _POSITIONS = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that count the rows of a task."""
 _DUPLICATES_WORTH_A_WARNING = 0.02
+_NO_ROWS = Words(
+    "corpus: no rows, so there is nothing to measure.",
+    "df: no rows, so there is nothing to measure.",
+)
 _ID_SHARE = 16
 """Of large corpora, the ids of one hash in 16 are sampled: all rows of an id, or none."""
 _SKETCH_BITS = 16
@@ -163,7 +167,7 @@ def survey_corpus(
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
     if not row["n_rows"]:
-        raise no_rows()
+        raise NoRows(Fault((), ABSENT, _NO_ROWS))
     if measures.templates and len(row["templates"]) > MAX_VALUES:
         problem = f"It has more than {MAX_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."

@@ -136,7 +136,7 @@ class RateEvidence(NamedTuple):
 class Measured:
     """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
 
-    The interval follows from the `evidence`; without one there is none. `run_id` is that of an earlier run.
+    The interval follows from the `evidence`, and is missing without it. `run_id` is that of an earlier run.
     """
 
     key: MetricKey

@@ -249,8 +249,8 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
 
         def measure(day: date) -> cli.Outcome:
             run = new_run(day, config.corpus.name, job.name)  # first: rows that come later than this are not read
+            corpus = read(spark, run_date=day)
             try:
-                corpus = read(spark, run_date=day)
                 return job.run(corpus, RunContext(spark, config, store, run, progress))
             except NoRows:
                 raise NoRows(describe_no_rows(config.corpus, day, row_dates)) from None

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.config import FILTER, Measures, parse_measures
 from biasspark.corpus.check import check_schema
-from biasspark.errors import Fault, InputError, KeyPath, NoRows
+from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session import is_embedded
 from biasspark.session.spark_errors import translate_corpus_errors
 from tests.harness.least_configuration import raised_fault
-from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of, read
+from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
@@ -137,12 +137,6 @@ def test_a_csv_that_is_certainly_something_else(spark: SparkSession, tmp_path: P
     (tmp_path / "rows.csv").write_bytes(content)
     fault = fault_of(spark, tmp_path, measures_of(), format="csv", id="id")
     assert holds(fault, tmp_path, fix)
-
-
-def test_a_csv_without_rows_has_no_types(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_bytes(b"id,y,s,u\n")
-    with pytest.raises(NoRows):
-        read(spark, tmp_path, measures_of(slices={"x": "NOT isnan(u)"}), format="csv")
 
 
 def test_58_categorical_columns_may_be_unknown(spark: SparkSession) -> None:
