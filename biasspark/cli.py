@@ -10,7 +10,6 @@ import math
 import numbers
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -56,16 +55,14 @@ examples:
 """
 _CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
 WIDEST_CELL = 60
-BAR_WIDTH = 24
 REMINDER = 3.0
 """Seconds after which the first reminder of a running stage is printed."""
-ERASE_LINE = "\r\x1b[K"
 PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a job: a summary, printed as JSON, a table printed before it, and an exit code."""
+    """The result of a job: a table, a summary printed after it as JSON unless it is empty, and an exit code."""
 
     summary: Mapping[str, object]
     table: str = ""
@@ -105,12 +102,12 @@ _SESSION = "An active Spark session is used if there is one; otherwise the first
 
 @dataclass(frozen=True)
 class Command:
-    """A command. ``main`` takes the parsed flags, and returns an `Outcome` to print, or an exit code."""
+    """A command. ``main`` takes the parsed flags, and returns an `Outcome` to print."""
 
     description: str | None
     examples: str
     flags: Sequence[Flag]
-    main: Callable[[argparse.Namespace], Outcome | int]
+    main: Callable[[argparse.Namespace], Outcome]
 
     def parser(self, prog: str | None = None) -> argparse.ArgumentParser:
         """Return the parser of its flags and those of the session. Its help ends with examples and exit codes."""
@@ -189,7 +186,7 @@ def parse_out(text: str) -> Path:
 
 
 def run_job(
-    main: Callable[[argparse.Namespace], Outcome | int],
+    main: Callable[[argparse.Namespace], Outcome],
     parser: argparse.ArgumentParser,
     argv: Sequence[str] | None = None,
 ) -> int:
@@ -214,7 +211,7 @@ def run_job(
             session_requested(request),
         ):
             outcome = main(arguments)
-        return outcome if isinstance(outcome, int) else print_outcome(outcome)
+        return print_outcome(outcome)
     except KeyboardInterrupt as stop:
         is_terminated = isinstance(stop, Terminated)
         write_stderr(f"{parser.prog}: error: {'terminated' if is_terminated else 'interrupted'}\n")
@@ -250,13 +247,14 @@ def describe_unexpected(error: BaseException) -> str:
 
 
 class Progress:
-    """Prints the stages of a job on stderr, with the time since the start; on a terminal also a progress bar."""
+    """Prints the stages of a job on stderr, with the time since the start."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._start = clock()
-        self._redraws = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        # On a terminal Spark draws a progress bar, which a line erases.
+        self._erase = "\r\x1b[K" if self._stream.isatty() and os.environ.get("TERM") != "dumb" else ""
         self._stage, self._stage_start, self._next_reminder = "", 0.0, REMINDER
         self._lock = threading.Lock()
 
@@ -269,7 +267,7 @@ class Progress:
         """Print the start of a stage: ``[  3.2 s] ranking: 2 models, 24 identities``."""
         with self._lock:
             self._stage, self._stage_start, self._next_reminder = show_visibly(text), self.seconds, REMINDER
-            self._print(self._stage_start, f"{self._stage}\n")
+            self._print(self._stage_start, self._stage)
 
     def reminding(self) -> AbstractContextManager[None]:
         """Print reminders of a long stage: after 3 s, then each time its duration has doubled."""
@@ -281,14 +279,11 @@ class Progress:
             seconds = self.seconds
             if seconds - self._stage_start >= self._next_reminder:
                 self._next_reminder *= 2
-                self._print(seconds, f"still {self._stage}\n")
+                self._print(seconds, f"still {self._stage}")
 
     def _print(self, seconds: float, text: str) -> None:
-        self._write(f"{ERASE_LINE if self._redraws else ''}{_stamp(seconds)} {text}")
-
-    def _write(self, text: str) -> None:
         with suppress(OSError):  # a full disk below stderr, or a closed terminal, stops no job
-            _write(self._stream, text)
+            _write(self._stream, f"{self._erase}[{seconds:5.1f} s] {text}\n")
 
     def end(self, outcome: Outcome) -> Outcome:
         """Print that the job is done, and add its duration to the summary."""
@@ -298,22 +293,6 @@ class Progress:
     def time(self, outcome: Outcome, start: float = 0.0) -> Outcome:
         """Add the duration since `start` to the summary."""
         return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds - start, 1)})
-
-    def advance(self, done: int, total: int) -> None:
-        """Draw a progress bar over the previous one, on a terminal only. A total of 0 erases it. Thread-safe."""
-        if not self._redraws:
-            return
-        with self._lock:
-            line = ""
-            if total > 0:
-                filled = BAR_WIDTH * min(done, total) // total
-                bar = "#" * filled + "." * (BAR_WIDTH - filled)
-                line = f"{_stamp(self.seconds)} [{bar}] {done}/{total} {self._stage}"
-            self._write(ERASE_LINE + line[: shutil.get_terminal_size().columns - 1])
-
-
-def _stamp(seconds: float) -> str:
-    return f"[{seconds:5.1f} s]"
 
 
 def write_stdout(text: str) -> None:
@@ -365,9 +344,9 @@ def print_outcome(outcome: Outcome) -> int:
 
     If stdout cannot be written, stderr says so, and the exit code is not 0. A closed pipe, as by `head`, is no failure.
     """
-    table = f"{outcome.table}\n" if outcome.table else ""
+    summary = json.dumps(outcome.summary, default=str, allow_nan=False) if outcome.summary else ""
     try:
-        write_stdout(table + json.dumps(outcome.summary, default=str, allow_nan=False) + "\n")
+        write_stdout("".join(f"{part}\n" for part in (outcome.table, summary) if part))
     except BiasSparkError as error:
         write_stderr(f"{error} The outcome is not printed. If a run was published, the ledger has it.\n")
         return outcome.exit_code or 1

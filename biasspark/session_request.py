@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ class SessionRequest:
     master: str | None = None
 
 
-_REQUEST: ContextVar[SessionRequest | None] = ContextVar("_REQUEST", default=None)
+_REQUEST: ContextVar[SessionRequest] = ContextVar("_REQUEST", default=SessionRequest())  # noqa: B039 - frozen
 
 
 @contextmanager
@@ -35,17 +34,6 @@ def session_requested(request: SessionRequest) -> Iterator[None]:
         _REQUEST.reset(token)
 
 
-def describe_start() -> str:
-    """Return the name of the stage that starts a session: ``starting the engine``, or the server it connects to."""
-    remote = current_request().remote or os.environ.get("SPARK_REMOTE", "")
-    return f"connecting to {endpoint_of(remote)}" if remote.startswith("sc://") else "starting the engine"
-
-
-def endpoint_of(remote: str) -> str:
-    """Return the host and port of the URL of a Spark Connect server, without its parameters, which may be secret."""
-    return remote.removeprefix("sc://").partition("/")[0].partition(";")[0].rpartition("@")[2]
-
-
 def current_request() -> SessionRequest:
     """Return the request of the current command line."""
-    return _REQUEST.get() or SessionRequest()
+    return _REQUEST.get()

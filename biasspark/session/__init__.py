@@ -21,7 +21,6 @@ from biasspark.session.job_session import build_session, job_session, local
 from biasspark.session.spark_jobs import (
     analyze,
     describe,
-    follow_tasks,
     kept,
     run_side_by_side,
     starting_workers,

@@ -22,7 +22,7 @@ from pyspark.sql.conf import RuntimeConfig
 
 from biasspark.errors import BiasSparkError, ConfigError, has_condition, innermost_cause, redact
 from biasspark.session import engines
-from biasspark.session_request import SessionRequest, current_request, endpoint_of
+from biasspark.session_request import SessionRequest, current_request
 
 # ---- settings, and borrowed sessions
 
@@ -259,7 +259,7 @@ def _start_spark(app_name: str, settings: Mapping[str, str], request: SessionReq
     use_driver_python_on_local_masters(settings)
     silence_query_context()
     if not remote:
-        settings = {**settings, "spark.ui.showConsoleProgress": "false"}  # jobs show their own progress
+        settings = {**settings, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     builder = builder.config(map={key: value for key, value in settings.items() if key.startswith("spark.")})
     if remote.startswith("sc://"):
         _refuse_silent_server(remote)
@@ -281,8 +281,8 @@ def _refuse_silent_server(remote: str) -> None:
         grpc.channel_ready_future(channel).result(timeout=_LONGEST_SILENCE)
     except grpc.FutureTimeoutError:
         raise ConfigError(
-            f"{endpoint_of(remote)}: no Spark Connect server answers there. Check --remote or SPARK_REMOTE, and that "
-            "the server runs."
+            f"{redact(remote)}: no Spark Connect server answers there. Check --remote or SPARK_REMOTE, and that the "
+            "server runs."
         ) from None
     finally:
         channel.close()

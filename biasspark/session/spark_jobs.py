@@ -1,4 +1,4 @@
-"""Spark jobs of a session: their names, progress, parallel jobs, and kept frames."""
+"""Spark jobs of a session: their names, parallel jobs, and kept frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
-from biasspark.interrupts import repeating
 from biasspark.session.engines import is_connect, is_embedded
 
 T = TypeVar("T")
@@ -34,29 +33,6 @@ def describe(spark: SparkSession, text: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]  # None clears it
-
-
-@contextmanager
-def follow_tasks(spark: SparkSession, report: Callable[[int, int], None]) -> Iterator[None]:
-    """Report (completed, all) tasks of the running stages regularly, and (0, 0) at the end. Silent under Connect."""
-    if is_connect(spark):
-        yield
-        return
-    tracker = spark.sparkContext.statusTracker()
-
-    def follow() -> None:
-        try:
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except Exception:  # noqa: BLE001 - the context is gone, and the job reports the error
-            return
-        running = [stage for stage in stages if stage is not None]
-        report(sum(stage.numCompletedTasks for stage in running), sum(stage.numTasks for stage in running))
-
-    try:
-        with repeating(follow):
-            yield
-    finally:
-        report(0, 0)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from biasspark.cli import Progress
 from biasspark.config import Config, Output
 from biasspark.errors import ConfigError, Fault
 from biasspark.session import is_embedded, job_session
-from biasspark.session_request import describe_start
 from biasspark.tables.delta import DeltaFolder
 from biasspark.tables.lake import DeltaStore, IcebergStore
 from biasspark.tables.parquet import CatalogStore, PathStore
@@ -47,7 +46,7 @@ def open_tables(
     names = {key: getattr(output, key) or "" for key in ("catalog", "views")}
     in_spark = {key: name for key, name in names.items() if name.lower().startswith("spark_catalog.")}
     needed = {_IMPLEMENTATION: "hive"} if in_spark else {}
-    progress.stage(describe_start())
+    progress.stage("starting the engine")
     with progress.reminding(), job_session(f"biasspark {job}: {config.corpus.name}", {**needed, **settings}) as spark:
         if in_spark and not is_embedded(spark) and _is_in_memory(spark):
             rule = "The catalog of this session is in memory, and ends with the session or its server."

@@ -22,7 +22,7 @@ from biasspark.corpus.read import IDS_PASS, list_row_dates, read_corpus
 from biasspark.corpus.survey import SURVEY_PASS
 from biasspark.errors import GATE_FAILED, BiasSparkError, ConfigError, Fault, NoRows
 from biasspark.interrupts import raise_earlier_interrupt
-from biasspark.session import engine_of, engine_version, find_session, follow_tasks, starting_workers
+from biasspark.session import engine_of, engine_version, find_session, starting_workers
 from biasspark.tables.ledger import list_published
 from biasspark.tables.publish import Rows, publish
 from biasspark.tables.runs import Run, RunRecord, new_run
@@ -255,8 +255,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             except NoRows:
                 raise NoRows(describe_no_rows(config.corpus, day, row_dates)) from None
 
-        with follow_tasks(spark, progress.advance):
-            return measure_dates(job.name, days, skipped, measure, progress, debug=arguments.debug)
+        return measure_dates(job.name, days, skipped, measure, progress, debug=arguments.debug)
 
 
 def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user sees of it

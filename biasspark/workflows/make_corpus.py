@@ -11,9 +11,8 @@ from typing import NamedTuple
 from biasspark.cli import Command, Flag, Outcome, Progress, add_flags, flag, parse_count
 from biasspark.config import parse_identities
 from biasspark.errors import ConfigError, has_condition, redact
-from biasspark.session import describe, follow_tasks, job_session
+from biasspark.session import describe, job_session
 from biasspark.session.files import local_folder
-from biasspark.session_request import describe_start
 from biasspark.synthetic import score_cells
 from biasspark.synthetic.chunks import Request, check_request, generate
 from biasspark.synthetic.civil import CivilRequest
@@ -132,8 +131,8 @@ def main(arguments: argparse.Namespace) -> Outcome:
     # An engine would take a file for the parent of its files.
     if (folder := local_folder(path)) and os.path.isfile(folder):
         raise ConfigError(exists)
-    progress.stage(describe_start())
-    with progress.reminding(), job_session("biasspark make_corpus") as spark, follow_tasks(spark, progress.advance):
+    progress.stage("starting the engine")
+    with progress.reminding(), job_session("biasspark make_corpus") as spark:
         progress.stage(f"{name}: {request.rows:,} rows into {shown}")
         corpus = generate(spark, request)
         try:

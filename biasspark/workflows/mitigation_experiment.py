@@ -28,7 +28,7 @@ from biasspark.corpus.values import column
 from biasspark.errors import GATE_FAILED, InputError, explain_missing, redact
 from biasspark.mitigation import training_data
 from biasspark.mitigation.classifier import Classifier, score_comments, train_classifiers
-from biasspark.session import describe, follow_tasks
+from biasspark.session import describe
 from biasspark.synthetic.chunks import generate
 from biasspark.tables import schemas
 from biasspark.tables.publish import read_run
@@ -348,8 +348,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
             return Outcome(summary=summary, table=write_toml(config.resolved()))
         folder = f"{config.output.path}/{FOLDER}/{run.partition}"
-        preparing = prepare_training(spark, folder, experiment, progress)
-        with follow_tasks(spark, progress.advance), preparing as data:
+        with prepare_training(spark, folder, experiment, progress) as data:
             test_set = score_test_set(spark, folder, experiment, data, progress)
             measured = experiment.measured
             tables = {schemas.LABEL_BALANCE: data.balance, schemas.TRAINING_BALANCE: data.by_model}

@@ -9,7 +9,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_count, parse_out, write_stdout
+from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_count, parse_out
 from biasspark.config import load_config
 from biasspark.report.side_by_side import FORMATS, SORT_KEYS, WORST_AUC, Request, SideBySide, compare_side_by_side
 from biasspark.report.text_formats import write_out
@@ -40,7 +40,7 @@ examples:
 MAX_ROWS = 1000
 
 
-def main(arguments: argparse.Namespace) -> Outcome | int:
+def main(arguments: argparse.Namespace) -> Outcome:
     """Print or write two models. A document on stdout has no progress, since spark-submit adds stderr to it."""
     request = Request(
         models=tuple(arguments.models),
@@ -58,8 +58,7 @@ def main(arguments: argparse.Namespace) -> Outcome | int:
         compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[arguments.format](compared, arguments.digits)
     if is_document:
-        write_stdout(document)
-        return 0
+        return Outcome(summary={}, table=document.removesuffix("\n"))
     if path:
         write_out(path, document)
     summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}

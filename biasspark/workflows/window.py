@@ -27,7 +27,7 @@ from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_suite
-from biasspark.session import describe, follow_tasks
+from biasspark.session import describe
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
 from biasspark.tables.ledger import LedgerRow, list_configurations, list_published, to_run
@@ -282,8 +282,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         progress.stage(f"looking up the runs of {config.corpus.name} from {first} to {last}")
         context = RunContext(spark, config, store, new_run(last, config.corpus.name, JOB, first), progress)
         window = find_window(context, allow_missing=arguments.allow_missing)
-        with follow_tasks(spark, progress.advance):
-            return run_window(window, context)
+        return run_window(window, context)
 
 
 _DATE: dict[str, Any] = {"required": True, "type": parse_date, "metavar": "YYYY-MM-DD"}

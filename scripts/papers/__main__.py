@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from biasspark.cli import Command, run_job
+from biasspark.cli import Command, Outcome, run_job
 from biasspark.config.declaration import guess
 from biasspark.errors import ConfigError, InputWarning
 from biasspark.session import job_session
@@ -52,7 +52,7 @@ def read_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: argparse.Namespace) -> int:
+def main(arguments: argparse.Namespace) -> Outcome:
     """Make the exhibits, print their values, and write the pages."""
     chosen = choose_exhibits(arguments)
     if missing := [name for name in ("data", "papers") if not (arguments.shared / name).is_dir()]:
@@ -82,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.docs:
         arguments.docs.write_text(write_overview(made), "utf-8")
         print(f"The numbers: {arguments.docs}")
-    return 0
+    return Outcome(summary={})
 
 
 def choose_exhibits(arguments: argparse.Namespace) -> list[tuple[Source, list[Exhibit]]]:

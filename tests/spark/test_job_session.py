@@ -86,11 +86,6 @@ def test_the_logs_of_a_borrowed_session_are_its_owners(borrowed: SparkSession) -
         configure.setLevel(LOGGER, before[1])
 
 
-@pytest.mark.classic("a server has its own settings")
-def test_spark_draws_no_progress_bar_beside_that_of_the_job(spark: SparkSession) -> None:
-    assert spark.conf.get("spark.ui.showConsoleProgress") == "false"
-
-
 @pytest.mark.classic("only Spark on this machine has workers that start early")
 def test_workers_import_a_module_in_the_background(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "leaves_a_mark.py").write_text(f"import pathlib\n\npathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")

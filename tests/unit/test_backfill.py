@@ -21,7 +21,7 @@ CANARY = "canary-3f1c"
 DAYS = list_dates(date(2026, 2, 27), date(2026, 3, 2))
 
 
-PARSER = Command("", "", BACKFILL, lambda _: 0).parser()
+PARSER = Command("", "", BACKFILL, lambda _: Outcome(summary={})).parser()
 
 
 def parse(run_date: str) -> object:
@@ -47,7 +47,7 @@ def test_a_run_date_is_one_date_or_a_range() -> None:
 )
 def test_what_is_no_range(run_date: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--config", "c.toml", "--run-date", run_date]
-    assert run_job(lambda _: 0, PARSER, flags) == 2
+    assert run_job(lambda _: Outcome(summary={}), PARSER, flags) == 2
     assert fault in capsys.readouterr().err
 
 

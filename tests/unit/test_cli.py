@@ -89,8 +89,8 @@ class Closed(Terminal):
         raise BrokenPipeError
 
 
-def fail_with(error: BaseException) -> Callable[[argparse.Namespace], int]:
-    def fail(_: argparse.Namespace) -> int:
+def fail_with(error: BaseException) -> Callable[[argparse.Namespace], Outcome]:
+    def fail(_: argparse.Namespace) -> Outcome:
         raise error
 
     return fail
@@ -105,7 +105,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def run_and_read(
-        main: Callable[[argparse.Namespace], Outcome | int] = NEVER,
+        main: Callable[[argparse.Namespace], Outcome] = NEVER,
         flags: list[str] = FLAGS,
         parser: argparse.ArgumentParser = PARSER,
     ) -> tuple[int, str, str]:
@@ -174,7 +174,10 @@ class TestFlags:
 
     def test_a_parser_without_a_configuration(self, run: Run) -> None:
         parser = Command("Makes.", "examples:\n  make 100 % of it", (), NEVER).parser()
-        assert [run(lambda flags: int(flags.debug), flags, parser)[0] for flags in ([], ["--debug"])] == [0, 1]
+        assert [
+            run(lambda flags: Outcome(summary={}, exit_code=flags.debug), flags, parser)[0]
+            for flags in ([], ["--debug"])
+        ] == [0, 1]
         shown = run(flags=["-h"], parser=parser)[1]
         assert all(part in shown for part in ("examples:\n  make 100 % of it\n\n", "\n  0    "))
 
@@ -241,10 +244,11 @@ class TestOut:
 
 
 class TestExit:
-    def test_an_outcome_is_a_table_and_then_one_line_of_json_and_a_number_the_exit_code(self, run: Run) -> None:
+    def test_an_outcome_is_a_table_and_then_one_line_of_json_unless_that_is_empty(self, run: Run) -> None:
         outcome = Outcome(summary={"run_id": "r1"}, table="identity\nmale", exit_code=5)
         assert run(lambda _: outcome) == (5, 'identity\nmale\n{"run_id": "r1"}\n', "")
-        assert run(lambda _: 3) == (3, "", "")
+        document = Outcome(summary={}, table="identity,n", exit_code=3)
+        assert run(lambda _: document) == (3, "identity,n\n", "")
 
     @pytest.mark.parametrize(
         ("error", "exit_code"), [(BiasSparkError, 1), (ConfigError, 2), (InputError, 3), (PublishConflict, 4)]
@@ -265,17 +269,17 @@ class TestExit:
         scope: dict[str, Any] = {"__name__": "grpc._channel", "time": time, "ended": ended, "kill": kill}
         exec("def call():\n    kill()\n    time.sleep(0.1)\n    ended.append(True)", scope)
 
-        def work(_: argparse.Namespace) -> int:
+        def work(_: argparse.Namespace) -> Outcome:
             scope["call"]()
             time.sleep(60)
-            return 0
+            return Outcome(summary={})
 
         assert run_job(work, PARSER, FLAGS) == code
         assert ended == [True]
         assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
 
     def test_an_error_that_follows_an_interrupt_does_not_hide_it(self, run: Run) -> None:
-        def work(_: argparse.Namespace) -> int:
+        def work(_: argparse.Namespace) -> Outcome:
             try:
                 raise KeyboardInterrupt
             finally:
@@ -410,7 +414,7 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
         with pytest.MonkeyPatch.context() as patched, full.open("w") as stdout, full.open("w") as stderr:
             Progress(stderr).stage("ranking")
             patched.setattr(sys, "stdout", stdout)
-            assert print_outcome(Outcome(summary={}, exit_code=code)) == shown
+            assert print_outcome(Outcome(summary={"n": 1}, exit_code=code)) == shown
     assert "stdout" in capsys.readouterr().err
 
 
@@ -419,7 +423,7 @@ def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.Monk
     assert print_failure("job", InputError("a fault"), debug=True) == 3
     assert run_job(fail_with(KeyboardInterrupt()), PARSER, FLAGS) == 130
     monkeypatch.setattr(sys, "stdout", Closed())
-    assert print_outcome(Outcome(summary={}, exit_code=5)) == 5
+    assert print_outcome(Outcome(summary={"n": 1}, exit_code=5)) == 5
 
 
 def test_the_summary_is_one_line_of_ascii_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -430,27 +434,18 @@ def test_the_summary_is_one_line_of_ascii_json(capsys: pytest.CaptureFixture[str
 
 
 class TestProgress:
-    @pytest.fixture
-    def clock(self) -> Callable[[], float]:
-        times = iter([100.0, 100.0, 103.24, 1234.5])
-        return lambda: next(times)
-
-    def test_a_line_a_stage(self, clock: Callable[[], float]) -> None:
-        stream = io.StringIO()
-        progress = Progress(stream, clock)
+    def test_a_line_a_stage(self) -> None:
+        stream, times = io.StringIO(), iter([100.0, 100.0, 103.24, 1234.5])
+        progress = Progress(stream, lambda: next(times))
         progress.stage("corpus")
-        progress.advance(1, 2)
         progress.stage("ranking: 2 models, 24 identities\x1b[2J")
         progress.stage("publish")
-        progress.advance(0, 0)
         assert stream.getvalue() == (
             "[  0.0 s] corpus\n[  3.2 s] ranking: 2 models, 24 identities\\x1b[2J\n[1134.5 s] publish\n"
         )
 
     def test_a_terminal_that_is_closed_stops_nothing(self) -> None:
-        progress = Progress(Closed())
-        progress.stage("ranking")
-        progress.advance(1, 2)
+        Progress(Closed()).stage("ranking")
 
     def test_a_long_stage_is_said_to_run_still(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """After 3 s, then whenever its duration has doubled; reset at the next stage."""
@@ -473,27 +468,12 @@ class TestProgress:
                 time.sleep(0.001)
         assert stream.getvalue().endswith("[100.0 s] still b\n")
 
-    def test_a_terminal_gets_a_bar(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "60")
-        stream = Terminal()
-        progress = Progress(stream, clock)
-        progress.stage("ranking")
-        progress.advance(6, 12)
-        progress.stage("publish")
-        progress.advance(0, 0)
-        erase = "\r\x1b[K"
-        assert stream.getvalue() == (
-            f"{erase}[  0.0 s] ranking\n"
-            f"{erase}[  3.2 s] [############............] 6/12 ranking"
-            f"{erase}[1134.5 s] publish\n{erase}"
-        )
-
-    def test_a_dumb_terminal_gets_none(self, clock: Callable[[], float], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("TERM", "dumb")
-        stream = Terminal()
-        Progress(stream, clock).advance(1, 2)
-        assert stream.getvalue() == ""
+    def test_a_line_erases_what_spark_draws_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for kind, stream in (("xterm", Terminal()), ("dumb", Terminal()), ("xterm", io.StringIO())):
+            monkeypatch.setenv("TERM", kind)
+            Progress(stream, lambda: 0.0).stage("ranking")
+            erase = "\r\x1b[K" if kind == "xterm" and stream.isatty() else ""
+            assert stream.getvalue() == f"{erase}[  0.0 s] ranking\n"
 
 
 @pytest.mark.parametrize(

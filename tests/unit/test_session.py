@@ -20,7 +20,7 @@ from biasspark import session
 from biasspark.errors import ConfigError, InputError
 from biasspark.session import engines, spark_jobs
 from biasspark.session.job_session import use_driver_python_on_local_masters
-from biasspark.session_request import SessionRequest, current_request, describe_start, session_requested
+from biasspark.session_request import SessionRequest, current_request, session_requested
 
 JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
 
@@ -102,25 +102,6 @@ def test_a_session_is_found_whichever_thread_asks(
         assert pool.submit(session.find_session).result() is wanted
 
 
-def test_a_context_that_is_gone_ends_the_progress_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = threading.Event()
-    raised: list[object] = []
-    reported: list[tuple[int, int]] = []
-
-    def fail() -> None:
-        asked.set()
-        raise ConnectionRefusedError("of py4j")
-
-    context = SimpleNamespace(statusTracker=lambda: SimpleNamespace(getActiveStageIds=fail))
-    monkeypatch.setattr(threading, "excepthook", raised.append)
-    with session.follow_tasks(
-        cast("SparkSession", SimpleNamespace(sparkContext=context)), lambda *tasks: reported.append(tasks)
-    ):
-        assert asked.wait(10)
-    assert raised == []
-    assert reported == [(0, 0)]
-
-
 def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their thread polls once a second, and would delay the end of the job."""
     looks_up, stopped = threading.Event(), threading.Event()
@@ -191,9 +172,7 @@ def test_the_engine_that_is_chosen_or_refused(  # noqa: PLR0917
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JOB_SESSION, "_LONGEST_SILENCE", 0.5)
     request = SessionRequest(remote="sc://127.0.0.1:1/;token=canary")
-    with session_requested(request):
-        assert describe_start() == "connecting to 127.0.0.1:1"
-    with pytest.raises(ConfigError, match=r"^127\.0\.0\.1:1: ") as raised:
+    with pytest.raises(ConfigError, match=r"^sc://127\.0\.0\.1:1/;") as raised:
         JOB_SESSION._start_spark("a job", {}, request)
     assert "canary" not in str(raised.value)
 
