@@ -44,23 +44,24 @@ def gate_of(*rules: dict[str, Any], **tables: Any) -> Gate:
 
 def raised_fault(error: type[BiasSparkError], act: Callable[..., object], *arguments: Any, **keywords: Any) -> Fault:
     """Return the one fault with which a call ends."""
-    with pytest.raises(error) as caught:
-        act(*arguments, **keywords)
-    (fault,) = caught.value.faults
-    assert isinstance(fault, Fault)
+    (fault,) = raised_faults(error, act, *arguments, **keywords)
     return fault
 
 
-def raised_faults(read: Callable[..., object], *arguments: Any) -> tuple[Fault, ...]:
-    """Return the faults of what a function is to read, which has some."""
-    with pytest.raises(ConfigError) as caught:
-        read(*arguments)
-    return tuple(fault for fault in caught.value.faults if isinstance(fault, Fault))
+def raised_faults(
+    error: type[BiasSparkError], act: Callable[..., object], *arguments: Any, **keywords: Any
+) -> tuple[Fault, ...]:
+    """Return the faults with which a call ends, none of which is a mere sentence."""
+    with pytest.raises(error) as caught:
+        act(*arguments, **keywords)
+    faults = tuple(fault for fault in caught.value.faults if isinstance(fault, Fault))
+    assert len(faults) == len(caught.value.faults)
+    return faults
 
 
 def faults_of(table: dict[str, Any], base: Path = Path()) -> tuple[Fault, ...]:
     """Return the faults of a configuration that has some."""
-    return raised_faults(parse_config, table, base)
+    return raised_faults(ConfigError, parse_config, table, base)
 
 
 def key_of(fault: Fault) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
@@ -14,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import biasspark
-from biasspark.errors import Fault, InputError
 from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.spark_schemas import to_arrow, to_frame, value_schema
 from tests.harness.small_corpora import rows_of
@@ -165,15 +163,6 @@ def test_frames_that_hold_their_rows_keep_values_and_types(spark: SparkSession) 
         held = to_frame(spark, part, from_arrow_schema(rows.schema))
         assert held.schema == from_arrow_schema(rows.schema)
         assert str(to_arrow(held, rows.schema).to_pylist()) == str(part.to_pylist())  # NaN is not itself
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_column_of_mixed_types_is_named_in_place_of_the_missing_column() -> None:
-    frame = pd.DataFrame({"y": [True, False], "mixed": [0.5, "n/a"]})
-    with pytest.raises(InputError) as caught:
-        biasspark.model_summary(frame, models=["mixed"], label="y", identities={"predicates": {"all": "true"}})
-    paths = [fault.path for fault in caught.value.faults if isinstance(fault, Fault)]
-    assert paths == [("df", "mixed")]
 
 
 @pytest.mark.classic("Spark Connect makes columns without a JVM")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from scipy.stats import false_discovery_control
 
 import biasspark
 from biasspark.corpus.values import category
-from biasspark.errors import Fault
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
 from biasspark.workflows.compare import group_of
+from tests.harness.least_configuration import raised_faults
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import run_well, write_config
 from tests.harness.running_jobs import open_views
@@ -158,17 +157,6 @@ def test_a_row_without_a_cluster_is_in_none(spark: SparkSession) -> None:
     assert found[1::2] == groups_of(rows.where("cluster IS NOT NULL").selectExpr("cluster AS id"), None)
 
 
-@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
-def test_nan_is_no_cluster_and_both_zeros_are_one(spark: SparkSession, kind: str) -> None:
-    """As pandas stores numbers with missing values."""
-    values = [math.nan, None, 0.0, -0.0, 2.5, 2.5, math.nan]
-    rows = spark.createDataFrame(list(enumerate(values)), f"id BIGINT, cluster {kind}")
-    found = groups_of(rows, "cluster")
-    assert found[2] == found[3]
-    assert found[4] == found[5]
-    assert len(set(found)) == 5
-
-
 def test_the_jackknife_keeps_clusters_together(corpus: DataFrame) -> None:
     """Ten copies of every row in one cluster have the intervals of a single copy."""
     rows = corpus.withColumn("author", corpus["id"].cast("string"))
@@ -272,7 +260,6 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, foun
 
 
 def test_a_cluster_that_the_corpus_lacks_is_named(corpus: DataFrame) -> None:
-    with pytest.raises(biasspark.InputError) as caught:
-        compare(corpus, id="id", method="jackknife", cluster="writer", label="z")
-    paths = {fault.path for fault in caught.value.faults if isinstance(fault, Fault)}
-    assert paths == {("label", "column"), ("compare", "cluster")}
+    asked = {"id": "id", "method": "jackknife", "cluster": "writer", "label": "z"}
+    faults = raised_faults(biasspark.InputError, compare, corpus, **asked)
+    assert {fault.path for fault in faults} == {("label", "column"), ("compare", "cluster")}

@@ -16,14 +16,12 @@ from biasspark.corpus.check import check_schema
 from biasspark.errors import Fault, InputError, KeyPath
 from biasspark.session import is_embedded
 from biasspark.session.spark_errors import translate_corpus_errors
-from tests.harness.least_configuration import raised_fault
+from tests.harness.least_configuration import raised_fault, raised_faults
 from tests.harness.small_corpora import SECRET, fault_of, faults_of, holds, measure_corpus, measures_of
 
 
 def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None = None) -> dict[KeyPath, Fault]:
-    with pytest.raises(InputError) as caught:
-        check_schema(corpus, measures, id_column)
-    return {fault.path: fault for fault in caught.value.faults if isinstance(fault, Fault)}
+    return {fault.path: fault for fault in raised_faults(InputError, check_schema, corpus, measures, id_column)}
 
 
 @pytest.mark.spark("words of Spark")
@@ -270,10 +268,8 @@ def test_every_slice_and_predicate_that_fails_on_a_value_is_named(
     corpus = spark.read.parquet(str(tmp_path / "rows"))
     slices = {name: text for name, (text, _) in FAILING.items()}
     measures = measures_of(slices=slices | {"well": "id > 3"}, identities={"predicates": {"p": "text RLIKE '*'"}})
-    with pytest.raises(InputError) as caught:
-        measure_corpus(corpus, measures)
-    assert SECRET not in str(caught.value)
-    faults = [fault for fault in caught.value.faults if isinstance(fault, Fault)]
+    faults = raised_faults(InputError, measure_corpus, corpus, measures)
+    assert SECRET not in str(faults)
     wanted: list[tuple[KeyPath, str, str]] = [(("slices", name), *fault) for name, fault in FAILING.items()]
     wanted.append((("identities", "predicates", "p"), "text RLIKE '*'", "regular expression"))
     assert [(fault.path, fault.value) for fault in faults] == [(path, text) for path, text, _ in wanted]

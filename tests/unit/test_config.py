@@ -138,7 +138,7 @@ def test_evidence_is_in_the_order_of_the_suite() -> None:
 class TestApi:
     def test_identities_built_by_hand_are_checked_too(self) -> None:
         by_hand = Identities(columns=("a", "a"), threshold=2.0, range=(0.0, 1.0), unannotated="no")
-        keys = [key_of(fault) for fault in raised_faults(parse_identities, by_hand)]
+        keys = [key_of(fault) for fault in raised_faults(ConfigError, parse_identities, by_hand)]
         assert keys == ["identities.columns.2", "identities.unannotated", "identities.threshold"]
 
     def test_measures_need_no_corpus_and_take_none_for_absent(self) -> None:
@@ -152,7 +152,7 @@ class TestApi:
         )
 
     def test_measures_know_no_corpus(self) -> None:
-        assert [key_of(fault) for fault in raised_faults(parse_measures, LEAST)] == ["corpus", "output"]
+        assert [key_of(fault) for fault in raised_faults(ConfigError, parse_measures, LEAST)] == ["corpus", "output"]
 
     def test_labels_alone_need_no_models(self) -> None:
         tables = {"label": {"column": "y"}, "identities": ["male"], "models": ["a"]}

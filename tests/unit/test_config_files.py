@@ -216,7 +216,7 @@ class TestOverrides:
 
     def test_they_are_validated_with_the_rest(self, path: Path) -> None:
         overrides = ["label.threshold", "ranking.engine=fast", "corpus.name.x=1", "a..b=1", '"\\q".b=1']
-        faults = raised_faults(load_config, path, overrides)
+        faults = raised_faults(ConfigError, load_config, path, overrides)
         assert [key_of(fault) for fault in faults] == ["", "", "", "", "ranking.engine"]
         assert [str(fault).partition(": ")[0] for fault in faults[:4]] == [
             '--set "label.threshold"',
@@ -231,7 +231,7 @@ class TestOverrides:
                 load_config(write(tmp_path / "c.toml", f"{first}\n{second}\n"))
 
     def test_an_empty_file_lacks_required_tables_only(self, tmp_path: Path) -> None:
-        faults = raised_faults(load_config, write(tmp_path / "c.toml", ""))
+        faults = raised_faults(ConfigError, load_config, write(tmp_path / "c.toml", ""))
         assert [key_of(fault) for fault in faults] == ["corpus", "label", "models", "output"]
 
     @given(text=st.text(max_size=30))
@@ -288,7 +288,7 @@ class TestTerms:
         return parse_config(changed(identities={"terms": {"column": "text", **terms}}), base).identities.terms
 
     def faults(self, base: Path, **terms: Any) -> list[tuple[str, Any]]:
-        faults = raised_faults(partial(self.read, base, **terms))
+        faults = raised_faults(ConfigError, partial(self.read, base, **terms))
         return [(key_of(fault).removeprefix("identities.terms."), fault.value) for fault in faults]
 
     def test_a_file_holds_terms_groups_and_comments(self, tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ class TestTerms:
         assert self.faults(tmp_path, file="s3a://b/t.txt") == [("file", "s3a://b/t.txt")]
 
     def test_both_neither_and_no_column(self, tmp_path: Path) -> None:
-        faults = raised_faults(parse_identities, {"terms": {}})
+        faults = raised_faults(ConfigError, parse_identities, {"terms": {}})
         assert [key_of(fault) for fault in faults] == ["identities.terms.column", "identities.terms"]
         write(tmp_path / "t.txt", "one")
         assert self.faults(tmp_path, file="t.txt", list=["two"]) == [("identities.terms", ABSENT)]
