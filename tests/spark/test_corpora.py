@@ -6,11 +6,9 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import biasspark
 from biasspark.synthetic import chunks
 from biasspark.synthetic.chunks import CHUNK_ROWS, Request, generate, make_table
 from biasspark.synthetic.imbalanced import TermCell, cell_chunk, cell_comments
@@ -49,23 +47,6 @@ def test_comments_of_a_plan_are_the_same_in_any_partitions(spark: SparkSession) 
     assert rows_of(cell_comments(frame.repartition(3), 3), "id", "comment_text") == wanted
 
 
-TERMS = ("gay", "african", "african american", "american", "Middle Eastern", "d'or `odd`, b.c")
-
-
-def test_job_finds_the_terms_where_their_columns_are_1(spark: SparkSession) -> None:
-    """Also those with spaces, quotes and dots in their names, and terms within terms."""
-    corpus = generate(spark, MadlibsRequest(1_200, 5, TERMS)).withColumn("score", F.length("comment_text"))
-    by_column, by_term = (
-        biasspark.bias_metrics(corpus, models=["score"], label="label", identities=identities)
-        for identities in ({"columns": TERMS}, {"terms": {"column": "comment_text", "list": list(TERMS)}})
-    )
-    rows = by_column.orderBy("identity").collect()
-    assert rows == by_term.orderBy("identity").collect()
-    sizes = {row.identity: (row.n_subgroup_negative, row.n_subgroup_positive) for row in rows}
-    nested = dict.fromkeys(("african", "american"), (200, 200))
-    assert {name: sizes[name] for name in TERMS} == dict.fromkeys(TERMS, (100, 100)) | nested
-
-
 # ---- the job that writes corpora
 
 
@@ -96,18 +77,15 @@ def test_writes_every_kind_once(
         assert make(*flags).code == 2
 
 
-def test_a_place_that_cannot_be_written_to_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    done = make("pinned", "--rows-per-cell", "20", "--seed", "7", "--out", str(tmp_path / "file" / "corpus"))
-    assert done.code == 2
-    assert f"{tmp_path}/file/corpus" in done.err
-
-
-def test_a_file_is_refused_without_a_session(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    done = make("pinned", "--seed", "7", "--out", str(tmp_path / "file"))
-    assert done.code == 2
-    assert "starting the engine" not in done.err
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [("file/corpus", "{out}"), ("x" * 300, "Name another folder")],
+    ids=["below a file", "a name that is too long"],
+)
+def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession, tmp_path: Path, out: str, words: str) -> None:
+    (tmp_path / "file").touch()
+    done = make("pinned", "--rows-per-cell", "20", "--seed", "7", "--out", tmp_path / out)
+    assert (done.code, words.format(out=tmp_path / out) in done.err) == (2, True), done.err
 
 
 def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
@@ -118,20 +96,17 @@ def test_secrets_of_a_place_are_not_shown(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "fault"),
+    ("flags", "out", "fault"),
     [
-        (["civil", "--rows", "9", "--seed", "1", "--files", "0"], 'argument --files: "0".'),
-        (["madlibs", "--rows", "9", "--seed", "1", "--terms", "none.txt"], "none.txt"),
+        (["civil", "--rows", "9", "--files", "0"], "corpus", 'argument --files: "0".'),
+        (["madlibs", "--rows", "9", "--terms", "none.txt"], "corpus", "none.txt"),
+        (["pinned"], "file", "file exists"),
     ],
 )
-def test_wrong_flags_are_refused_without_a_session(tmp_path: Path, flags: list[str], fault: str) -> None:
-    done = make(*flags, "--out", tmp_path / "corpus")
+def test_wrong_flags_are_refused_without_a_session(tmp_path: Path, flags: list[str], out: str, fault: str) -> None:
+    (tmp_path / "file").touch()
+    with untouched(tmp_path):
+        done = make(*flags, "--seed", "1", "--out", tmp_path / out)
     assert done.code == 2
     assert fault in done.err
     assert "starting the engine" not in done.err
-    assert not (tmp_path / "corpus").exists()
-
-
-def test_a_name_that_is_too_long_is_no_unexpected_failure(tmp_path: Path) -> None:
-    done = make("shapes", "--seed", "1", "--rows-per-cell", "2", "--out", tmp_path / ("x" * 300))
-    assert (done.code, "Name another folder" in done.err) == (2, True), done.err

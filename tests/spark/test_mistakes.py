@@ -130,6 +130,7 @@ def call(name: str, corpus: DataFrame, asked: Mapping[str, Any]) -> None:
         "label_balance": {"text", "length"},
         "measure": {"label_balance"},
         "attribution_slices": {"tree"},
+        "pair_segments": {"categorical"},
     }.get(name, set())
     keywords = ASKED | extra | {key: value for key, value in asked.items() if key in known}
     if name == "pinned_skew":
@@ -203,8 +204,9 @@ def test_no_function_is_silent_about_peculiar_rows(function: str, corpus: DataFr
     assert [word for word in WARNINGS[function] if not any(word in text for text in warned)] == [], warned
 
 
-PECULIAR_LABELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+PECULIARITIES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "a score made from the label, a slice of one label, annotations of 0 to 100 and of -1": (
+        "measure",
         {
             "models": ["new", "perfect", "old"],
             "slices": {"toxic only": "word = 'toxic'"},
@@ -212,50 +214,28 @@ PECULIAR_LABELS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("model perfect: ", '"toxic only"', "'male_100'", "'female_or_missing'"),
     ),
-    "few positives": ({"label": "rare", "label_positive": [1]}, ("29 of the 120",)),
-    "positives in another spelling": ({"label": "spelled"}, ('"toxic"',)),
+    "few positives": ("measure", {"label": "rare", "label_positive": [1]}, ("29 of the 120",)),
+    "positives in another spelling": ("measure", {"label": "spelled"}, ('"toxic"',)),
     "labels of 0 to 100": (
+        "measure",
         {"label": "target_100", "label_positive": None, "label_threshold": 0.9},
         ("'target_100'",),
     ),
+    "labels that are all alike": ("label_balance", {"label_positive": ["toxik"]}, ('"toxik"', "none of the 120")),
+    "a feature of one value": ("attribution_segments", {"numeric": ["same", "words"]}, ('"same"',)),
+    "a feature without a value": ("pair_segments", {"categorical": ["no_text"], "numeric": ["words"]}, ('"no_text"',)),
+    "a grouping of one value": ("auc_crosses", {"groupings": {"single": "same", "by": "template"}}, ('"single"',)),
+    "a template without a value": ("template_scores", {"template": "no_text"}, ("no_text",)),
 }
-"""What is peculiar, and a word of each warning."""
+"""What is peculiar for a function, and a word of each warning."""
 
 
-@pytest.mark.parametrize("peculiar", PECULIAR_LABELS)
-def test_labels_and_scales_are_warned_of(peculiar: str, corpus: DataFrame) -> None:
-    asked, words = PECULIAR_LABELS[peculiar]
-    faults, warned = listen(partial(call, "measure", corpus, asked))
+@pytest.mark.parametrize("peculiarity", PECULIARITIES)
+def test_what_is_peculiar_is_warned_of(peculiarity: str, corpus: DataFrame) -> None:
+    function, asked, words = PECULIARITIES[peculiarity]
+    faults, warned = listen(partial(call, function, corpus, asked))
     assert faults == ()
     assert [word for word in words if not any(word in text for text in warned)] == [], warned
-
-
-@pytest.mark.parametrize(
-    ("function", "asked", "word"),
-    [
-        ("attribution_segments", {"numeric": ["same", "words"]}, '"same"'),
-        ("pair_segments", {"categorical": ["no_text"], "numeric": ["words"]}, '"no_text"'),
-        ("auc_crosses", {"groupings": {"single": "same", "by": "template"}}, '"single"'),
-    ],
-)
-def test_features_and_groupings_of_one_value_are_warned_of(
-    function: str, asked: dict[str, Any], word: str, corpus: DataFrame
-) -> None:
-    faults, warned = listen(lambda: getattr(biasspark, function)(corpus, **ASKED, id="id", **asked))
-    assert faults == ()
-    assert any(word in text for text in warned), warned
-
-
-def test_labels_that_are_all_alike_are_warned_of_where_they_are_counted(corpus: DataFrame) -> None:
-    faults, warned = listen(partial(call, "label_balance", corpus, {"label_positive": ["toxik"]}))
-    assert faults == ()
-    assert len(warned) == 2
-
-
-def test_a_template_without_a_value_is_warned_of(corpus: DataFrame) -> None:
-    faults, warned = listen(partial(call, "template_scores", corpus, {"template": "no_text"}))
-    assert faults == ()
-    assert any("no_text" in text for text in warned), warned
 
 
 def test_metrics_without_a_value_do_not_stand_side_by_side_in_silence(corpus: DataFrame) -> None:
