@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
-from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from biasspark.tables.delta import DeltaFolder, DeltaLog
 from biasspark.tables.parquet import read_files
 from biasspark.tables.publish import publish, read_run
 from biasspark.tables.schemas import BIAS_RUNS, REJECTED_ROWS, TABLES, Table
-from tests.harness.main_job import RUN_DATE, make_rows, write_config, write_parquet
+from tests.harness.main_job import RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import refuse_embedded as refuse
 from tests.harness.running_jobs import run_embedded_well as run
 from tests.harness.sample_run import record_of, start_run, suite_tables
@@ -198,21 +197,12 @@ def test_a_file_of_the_log_that_is_missing_is_named(tmp_path: Path) -> None:
     assert str(file) in refuse("measure", "--config", config, "--run-date", RUN_DATE)
 
 
-def test_a_folder_of_the_log_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused to this process, which may be root's."""
+def test_a_folder_of_the_log_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "corpus", pa.table(make_rows()), partition_by=["day"])
     (file,) = (tmp_path / "corpus").glob("day=*/*.parquet")
-    stat, access = Path.stat, os.access
-
-    def stat_if_allowed(path: Path, **options: bool) -> os.stat_result:
-        if path == file:
-            raise PermissionError(EACCES, "Permission denied", str(path))
-        return stat(path, **options)
-
-    monkeypatch.setattr(Path, "stat", stat_if_allowed)
-    monkeypatch.setattr(os, "access", lambda path, mode: path != file and access(path, mode))
     config = write_config(tmp_path, corpus={"format": "delta"})
-    assert f"Path: {file}." in refuse("measure", "--config", config, "--run-date", RUN_DATE)
+    with closed(file.parent):
+        assert f"Path: {file}." in refuse("measure", "--config", config, "--run-date", RUN_DATE)
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from errno import EACCES, ENOSPC, ESTALE
+from errno import ENOSPC, ESTALE
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,58 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.main_job import N_ROWS, RUN_DATE, make_rows, write_config, write_parquet
+from tests.harness.main_job import N_ROWS, RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import refuse_embedded as refuse
 from tests.harness.running_jobs import run_embedded as run
 from tests.harness.running_jobs import run_embedded_well as run_well
-from tests.harness.submitting import ROOT, run_python
+from tests.harness.submitting import run_python
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
-
-
-@pytest.mark.parametrize(
-    ("signum", "stage", "code"),
-    [
-        (signal.SIGINT, "starting", 130),
-        *(pytest.param(signal.SIGINT, stage, 130, marks=pytest.mark.slow) for stage in ("surveying", "ranking")),
-        (signal.SIGTERM, "ranking", 143),
-    ],
-)
-def test_a_signal_ends_a_run_and_leaves_nothing(signum: signal.Signals, stage: str, code: int, tmp_path: Path) -> None:
-    """Of a CSV, of which there is a copy."""
-    rows, corpus, temporary = make_rows(20_000), tmp_path / "corpus", tmp_path / "temporary"
-    corpus.mkdir()
-    temporary.mkdir()
-    with (corpus / "x.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([list(rows), *zip(*rows.values(), strict=True)])
-    config = write_config(tmp_path, corpus={"format": "csv"})
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "biasspark", "measure", "--engine", "embedded"]
-    with subprocess.Popen(
-        [*command, "--config", str(config), "--run-date", RUN_DATE],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        lines = []
-        for line in process.stderr:
-            lines.append(line)
-            if stage in line:
-                break
-        else:
-            raise AssertionError(lines)
-        process.send_signal(signum)
-        try:
-            _, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert (process.returncode, err.splitlines()[-1:]) == (
-        code,
-        [f"biasspark measure: error: {'terminated' if code == 143 else 'interrupted'}"],
-    )
-    assert list(temporary.iterdir()) == []
-    assert not list(tmp_path.glob("warehouse/bias_runs/*/*"))
 
 
 def test_an_interrupted_or_lost_engine_is_there_at_the_next_call(tmp_path: Path) -> None:
@@ -282,21 +234,12 @@ def write_bytes(folder: Path, content: bytes) -> None:
     (folder / "part-1.parquet").write_bytes(content)
 
 
-@pytest.mark.parametrize("closed", [".", "part-1.parquet", "day=2026-01-15"])
-def test_a_path_that_may_not_be_read_is_named(closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused to this process, which may be root's."""
-    corpus, access, scandir = write_parquet(tmp_path / "corpus", make_rows()), os.access, os.scandir
-    (corpus / "day=2026-01-15").mkdir()
-    flags, path = configure(tmp_path), corpus / closed
-
-    def scan(folder: Path) -> Any:
-        if folder == path:
-            raise PermissionError(EACCES, "Permission denied", str(folder))
-        return scandir(folder)
-
-    monkeypatch.setattr(os, "access", lambda file, mode: file != path and access(file, mode))
-    monkeypatch.setattr(os, "scandir", scan)
-    err = refuse("measure", *flags)
+@pytest.mark.parametrize("name", [".", "part-1.parquet", "day=2026-01-15"])
+def test_a_path_that_may_not_be_read_is_named(name: str, tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "corpus", make_rows()) / name
+    (tmp_path / "corpus" / "day=2026-01-15").mkdir()
+    with closed(path):
+        err = refuse("measure", *configure(tmp_path))
     assert f"Path: {path}." in err
     assert "permission" in err
 

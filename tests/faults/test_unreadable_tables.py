@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
-from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from biasspark.workflows import write_report as report
 from biasspark.workflows.maintain import Policy, plan_maintenance
 from tests.harness.main_job import (
     RUN_DATE,
+    closed,
     list_files,
     make_rows,
     run,
@@ -54,34 +52,6 @@ JOBS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "maintain": (maintain, ("--run-date", "2026-06-01")),
 }
 LEVELS = ("table", "date", "run", "file")
-
-
-@contextmanager
-def closed(path: Path) -> Iterator[None]:
-    """Refuse this process, which may be root's, a folder or a file."""
-    listed, scanned, opened = Path.iterdir, os.scandir, pq.ParquetFile.__init__
-
-    def refuse(other: object) -> None:
-        if Path(str(other)) == path:
-            raise PermissionError(EACCES, "Permission denied", str(path))
-
-    def iterdir(folder: Path) -> Any:
-        refuse(folder)
-        return listed(folder)
-
-    def scandir(folder: Any = ".") -> Any:
-        refuse(folder)
-        return scanned(folder)
-
-    def init(self: Any, source: Any, *arguments: Any, **keywords: Any) -> None:
-        refuse(source)
-        opened(self, source, *arguments, **keywords)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "iterdir", iterdir)
-        patch.setattr(os, "scandir", scandir)
-        patch.setattr(pq.ParquetFile, "__init__", init)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +15,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from biasspark.workflows import measure
 from tests.harness.running_jobs import Done, run_main
@@ -122,3 +125,28 @@ def untouched(folder: Path) -> Iterator[None]:
     before = list_files(folder)
     yield
     assert list_files(folder) == before
+
+
+@contextmanager
+def closed(path: Path) -> Iterator[None]:
+    """Refuse this process, which may be root's, a file, or a folder and what is in it."""
+    access = os.access
+
+    def is_within(other: object) -> bool:
+        return path in Path(str(other)).parents
+
+    def refusing(call: Callable[..., Any], is_refused: Callable[[Path], bool], place: int = 0) -> Callable[..., Any]:
+        def refuse(*arguments: Any, **keywords: Any) -> Any:
+            for asked in map(Path, map(str, arguments[place : place + 1])):
+                if is_refused(asked):
+                    raise PermissionError(EACCES, "Permission denied", str(asked))
+            return call(*arguments, **keywords)
+
+        return refuse
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name, place in ((Path, "iterdir", 0), (os, "scandir", 0), (pq.ParquetFile, "__init__", 1)):
+            patch.setattr(owner, name, refusing(getattr(owner, name), path.__eq__, place))
+        patch.setattr(Path, "stat", refusing(Path.stat, is_within))
+        patch.setattr(os, "access", lambda file, mode: file != path and not is_within(file) and access(file, mode))
+        yield

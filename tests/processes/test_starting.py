@@ -10,6 +10,8 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 from tests.harness.main_job import CANARY, RUN_DATE, make_rows, write_config, write_parquet
@@ -51,20 +53,49 @@ def test_a_java_that_does_not_start_spark(config: Path, environment: dict[str, s
     assert "Java 17 or newer" in find_error(done.stderr)
 
 
-# ---- a session that starts
+# ---- jobs that are ended
 
 
-def test_an_interrupted_job_says_so_in_one_line(config: Path) -> None:
-    """Py4j logs nothing, and spark-submit has no setting to warn of."""
-    command = ["-m", "biasspark", "measure", "--engine", "spark", "--config", str(config), "--run-date", RUN_DATE]
-    environment = clean_environment(PYTHONPATH=str(ROOT))
-    with subprocess.Popen([sys.executable, *command], env=environment, stderr=subprocess.PIPE, text=True) as process:
+@pytest.mark.parametrize(
+    ("signum", "stage", "engine"),
+    [
+        (signal.SIGINT, "surveying", "spark"),
+        (signal.SIGINT, "starting", "embedded"),
+        *(pytest.param(signal.SIGINT, stage, "embedded", marks=pytest.mark.slow) for stage in ("surveying", "ranking")),
+        (signal.SIGTERM, "ranking", "embedded"),
+    ],
+)
+def test_a_signal_ends_a_run_and_leaves_nothing(
+    tmp_path: Path, signum: signal.Signals, stage: str, engine: str
+) -> None:
+    """Of a CSV, of which the embedded engine has a copy. Spark has no setting to warn of, and Py4j logs nothing."""
+    if engine == "embedded":
+        pytest.importorskip("pysail")
+    rows, corpus, temporary = make_rows(20_000), tmp_path / "corpus", tmp_path / "temporary"
+    corpus.mkdir()
+    temporary.mkdir()
+    pa.csv.write_csv(pa.table(rows), corpus / "x.csv")
+    config = write_config(tmp_path, corpus={"format": "csv"})
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "biasspark", "measure", "--engine", engine]
+    with subprocess.Popen(
+        [*command, "--config", str(config), "--run-date", RUN_DATE],
+        env=clean_environment(PYTHONPATH=str(ROOT), TMPDIR=str(temporary)),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stderr is not None
-        before = list(takewhile(lambda line: "surveying" not in line, process.stderr))
-        process.send_signal(signal.SIGINT)
-        after = [line for line in process.stderr if not line.startswith("[")]  # without progress
+        before = list(takewhile(lambda line: stage not in line, process.stderr))
+        process.send_signal(signum)
+        try:
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert not any("Ignoring" in line for line in before)
-    assert (process.wait(), after) == (130, ["biasspark measure: error: interrupted\n"])
+    code, word = (130, "interrupted") if signum == signal.SIGINT else (143, "terminated")
+    after = [line for line in err.splitlines() if not line.startswith("[")]  # without progress
+    assert (process.returncode, after) == (code, [f"biasspark measure: error: {word}"]), before
+    assert list(temporary.iterdir()) == []
+    assert not list(tmp_path.glob("warehouse/bias_runs/*/*"))
 
 
 # ---- files that may not be read
