@@ -44,14 +44,9 @@ class PairedMetric(NamedTuple):
     intervals: tuple[Ends, Ends] | None = None
 
     def as_gap(self, interval: Ends, baseline_interval: Ends) -> PairedMetric:
-        """Return the gaps for these AUCs, 1/2 less, given the intervals of both AUCs."""
-        ends = *interval, *baseline_interval
-        value, baseline, low, high, baseline_low, baseline_high = (
-            None if auc is None else auc - 0.5 for auc in (self.value, self.baseline_value, *ends)
-        )
-        return self._replace(
-            value=value, baseline_value=baseline, intervals=((low, high), (baseline_low, baseline_high))
-        )
+        """Return the gaps for these AUCs, 1/2 less, given the intervals of both gaps."""
+        value, baseline = (None if auc is None else auc - 0.5 for auc in (self.value, self.baseline_value))
+        return self._replace(value=value, baseline_value=baseline, intervals=(interval, baseline_interval))
 
     @property
     def is_gap(self) -> bool:

@@ -109,17 +109,17 @@ def name_models(
     most 1.1% less often than those of AUCs (``scripts/simulations/comparison_coverage.py``).
     """
 
-    def list_ends(prefix: str) -> list[Ends]:
+    def list_gap_ends(prefix: str) -> list[Ends]:
         names = (f"{prefix}value", f"{prefix}variance", "n_low", "n_high")
         value, variance, n_low, n_high = (
             np.array([getattr(both, name) for both in aucs.values()], np.float64) for name in names
         )
         low, high, _ = auc_interval(value, variance, n_low, n_high, level)
-        ends = zip(low.tolist(), high.tolist(), strict=True)
+        ends = zip((low - 0.5).tolist(), (high - 0.5).tolist(), strict=True)
         return [(None, None) if isnan(low) else (low, high) for low, high in ends]
 
     compared = []
-    for (pair, both), *ends in zip(aucs.items(), list_ends(""), list_ends("baseline_"), strict=True):
+    for (pair, both), *ends in zip(aucs.items(), list_gap_ends(""), list_gap_ends("baseline_"), strict=True):
         metric = METRIC_OF_CELLS[pair.low_cell, pair.high_cell]
         paired = both.as_gap(*ends) if metric in SUITE_GAPS else both
         compared.append(ComparedPair(*models, pair.slice, pair.identity, pair.crossed, metric, paired, method))

@@ -113,30 +113,12 @@ def list_missing(rule: Rule, present: Collection[Key]) -> list[Key]:
 # ---- the rules of a run
 
 
-class AucEvidence(NamedTuple):
-    """An AUC with the data for its interval, as in `Aucs`."""
-
-    auc: float = nan
-    variance: float = nan
-    n_low: float = nan
-    n_high: float = nan
-    by_logit: bool = False
-
-
-class RateEvidence(NamedTuple):
-    """The counted rows and all rows of a rate, in the subgroup and in the background, which only gaps use."""
-
-    counted: float = nan
-    among: float = nan
-    background_counted: float = nan
-    background_among: float = nan
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One metric of a run with its interval, or the reason why it is missing. A gap of scores is given as its AUC.
+    """One metric of a run with its interval, or the reason why it is missing.
 
-    The interval follows from the `evidence`, and is missing without it. `run_id` is that of an earlier run.
+    The interval follows from the `evidence`, and is missing without it: the fields of `Aucs`, or the counted rows and
+    all rows of a rate, in the subgroup and in the background. `run_id` is that of an earlier run.
     """
 
     key: MetricKey
@@ -145,7 +127,7 @@ class Measured:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    evidence: AucEvidence | RateEvidence | None = None
+    evidence: Sequence[float] | None = None
     run_id: str | None = None
 
 
@@ -192,8 +174,8 @@ def evaluate_rule(
 
 
 def _estimates(rule: Rule, measured: Sequence[Measured | None]) -> Estimates:
-    nothing = AucEvidence() if rule.threshold is None else RateEvidence()
-    evidence = [(row.evidence if row else None) or nothing for row in measured]
+    nothing = [nan] * (5 if rule.threshold is None else 4)
+    evidence = [(row and row.evidence) or nothing for row in measured]
     columns = np.array(evidence, float).reshape(-1, len(nothing)).T
     if rule.threshold is None:
         auc, variance, n_low, n_high, by_logit = columns
@@ -209,11 +191,10 @@ def _describe(rule: Rule, row: EvaluatedRow, level: float, violation: float | No
     """
     now, before = row.now, row.before
     assert now is not None  # only rules with a baseline model have rows without
-    low, value, high = _ends(rule, now)
-    alert = Alert(rule, *row.key, value, low, high, p_violation=violation, p_compliance=compliance)
+    alert = Alert(rule, *row.key, now.value, now.low, now.high, p_violation=violation, p_compliance=compliance)
     if rule.is_change and before is not None:
-        change, baseline_value = _change(rule, now, before), _ends(rule, before)[1]
-        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=baseline_value, **change)
+        change = _change(rule, now, before)
+        alert = replace(alert, baseline_run_id=before.run_id, baseline_value=before.value, **change)
     if violation is None:
         return replace(alert, message=_describe_missing(alert, now))
     if not rule.is_change:
@@ -227,12 +208,6 @@ def _describe(rule: Rule, row: EvaluatedRow, level: float, violation: float | No
         if change["p_violation"] is not None:
             return replace(alert, paired=True, **change)
     return replace(alert, paired=False)
-
-
-def _ends(rule: Rule, measured: Measured) -> list[float | None]:
-    """Return the lower end, the value and the upper end of the metric."""
-    less = 0.5 if rule.is_gap and rule.threshold is None else 0.0
-    return [None if end is None else end - less for end in (measured.low, measured.value, measured.high)]
 
 
 def _describe_missing(alert: Alert, now: Measured) -> str:
@@ -250,10 +225,9 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
     Each end combines the distances to the ends of both values (`biasspark.gate.rule_tests`). For a gap, the sign of the
     earlier or the current gap is the one that allows the larger change.
     """
-    value, baseline = (_ends(rule, measured)[1] for measured in (now, before))
-    if value is None or baseline is None:
+    if now.value is None or before.value is None:
         return {}
-    change = abs(value) - abs(baseline) if rule.is_size_change else value - baseline
+    change = abs(now.value) - abs(before.value) if rule.is_size_change else now.value - before.value
     later, earlier = _both_signs(rule, now), _both_signs(rule, before)
     if not later or not earlier:
         return {"change": change}
@@ -271,7 +245,7 @@ def _change(rule: Rule, now: Measured, before: Measured) -> dict[str, Any]:
 
 def _both_signs(rule: Rule, measured: Measured) -> list[tuple[float, float, float]]:
     """Return the ends of a value; for a gap, those of its size, 0 or more, and for the other sign; [] without ends."""
-    low, value, high = _ends(rule, measured)
+    low, value, high = measured.low, measured.value, measured.high
     if low is None or value is None or high is None:
         return []
     if not rule.is_size_change:
@@ -344,10 +318,12 @@ def pair_runs(
 def _measure_aucs(statistics: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
     metrics = {rule.metric for rule in rules}
     rows = [row for row in statistics.filter(_of_rules(rules)).to_pylist() if _key(row)[3] in metrics]
+    keys = list(map(_key, rows))
     auc, variance, n_low, n_high = (_column(rows, name) for name in ("auc", "auc_variance", "n_low", "n_high"))
     low, high, method = intervals.auc_interval(auc, variance, n_low, n_high, level)
-    evidence = map(AucEvidence, auc, variance, n_low, n_high, method == intervals.LOGIT_DELONG)
-    return _list_measured(rows, map(_key, rows), "auc", (low, high), evidence)
+    evidence = zip(auc, variance, n_low, n_high, method == intervals.LOGIT_DELONG, strict=True)
+    offset = np.array([0.5 if key[3] in SUITE_GAPS else 0.0 for key in keys])
+    return _list_measured(rows, keys, (auc - offset, low - offset, high - offset), evidence)
 
 
 def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list[Measured]:
@@ -363,29 +339,30 @@ def _measure_rates(rates: pa.Table, rules: Sequence[Rule], level: float) -> list
             intervals.newcombe_difference(subgroup, background, z) if is_gap else intervals.wilson_interval(subgroup, z)
         )
         keys = [(row["model"], row["slice"], row["identity"], metric, row["threshold"]) for row in rows]
-        measured += _list_measured(rows, keys, metric, ends, map(RateEvidence, *subgroup, *background))
+        values = (_column(rows, metric), *ends)
+        measured += _list_measured(rows, keys, values, zip(*subgroup, *background, strict=True))
     return measured
 
 
 def _list_measured(
     rows: Sequence[Mapping[str, Any]],
-    keys: Iterable[MetricKey],
-    column: str,
-    ends: tuple[Floats, Floats],
-    evidence: Iterable[AucEvidence | RateEvidence],
+    keys: Sequence[MetricKey],
+    values: tuple[Floats, Floats, Floats],
+    evidence: Iterable[Sequence[float]],
 ) -> list[Measured]:
+    """Return metrics, given their rows, and their values with the lower and the upper ends."""
     return [
         Measured(
             key=key,
             crossed=row["crossed"],
             reason=row["reason"] or "no rows to compute it from",
-            value=row[column],
+            value=_known(value),
             low=_known(low),
             high=_known(high),
             evidence=None if np.isnan(low) else numbers,
             run_id=row.get("run_id"),
         )
-        for row, key, low, high, numbers in zip(rows, keys, *ends, evidence, strict=True)
+        for row, key, value, low, high, numbers in zip(rows, keys, *values, evidence, strict=True)
     ]
 
 

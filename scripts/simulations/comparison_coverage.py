@@ -148,12 +148,12 @@ def estimate(setting: Setting, runs: int, rng: np.random.Generator) -> list[Pair
 
 
 def list_intervals(paired: list[PairedMetric], side: int) -> list[Ends]:
-    """Return the intervals of the AUCs of the model (0) or of the baseline (1)."""
+    """Return the intervals of the gaps of the model (0) or of the baseline (1)."""
     n_low, n_high, aucs, variances = np.array(
         [(*metric[:2], metric[2 + side], metric[4 + side]) for metric in paired], float
     ).T
     low, high, _ = auc_interval(aucs, variances, n_low, n_high, LEVEL)
-    return list(zip(low.tolist(), high.tolist(), strict=True))
+    return list(zip((low - 0.5).tolist(), (high - 0.5).tolist(), strict=True))
 
 
 def simulate(setting: Setting, runs: int, seed: list[int]) -> dict[str, object]:

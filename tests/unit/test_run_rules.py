@@ -12,7 +12,7 @@ from scipy import stats
 
 from biasspark.comparison.differences import PairedMetric
 from biasspark.config import Gate, Rule
-from biasspark.gate.alerts import Alert, AucEvidence, EvaluatedRow, Measured, alerts_table, evaluate_rule
+from biasspark.gate.alerts import Alert, EvaluatedRow, Measured, alerts_table, evaluate_rule
 from biasspark.tables.schemas import BIAS_ALERTS
 from tests.oracle.intervals import logit_interval
 
@@ -24,15 +24,20 @@ def rule_of(**changes: Any) -> Rule:
     return Rule(**({"name": "floor", "metric": "bpsn_auc", "models": ("m",)} | changes))
 
 
-def auc_of(auc: float, variance: float = 1e-4, n: int = 2000) -> Measured:
-    low, high = logit_interval(auc, variance)
-    evidence = AucEvidence(auc, variance, n, n, by_logit=True)
-    return Measured(key=("m", "all", "", "", None), value=auc, low=low, high=high, evidence=evidence)
+def auc_of(auc: float, offset: float = 0.0, variance: float = 1e-4, n: int = 2000) -> Measured:
+    value, low, high = (end - offset for end in (auc, *logit_interval(auc, variance)))
+    evidence = (auc, variance, n, n, True)
+    return Measured(key=("m", "all", "", "", None), value=value, low=low, high=high, evidence=evidence)
 
 
 def row_of(identity: str, now: Measured | float | None, before: Measured | float | None = None) -> EvaluatedRow:
     first, second = (auc_of(one) if isinstance(one, float) else one for one in (now, before))
     return EvaluatedRow(("m", "all", identity), first, second and replace(second, run_id=RUN))
+
+
+def gaps_of(identity: str, now: float, before: float | None = None) -> EvaluatedRow:
+    """Gaps, as AUCs."""
+    return row_of(identity, auc_of(now, 0.5), before and auc_of(before, 0.5))
 
 
 def without_value(identity: str, reason: str) -> EvaluatedRow:
@@ -85,14 +90,14 @@ def test_a_rule_may_only_warn() -> None:
 
 
 def test_a_gap_is_compared_with_its_bound_as_a_gap() -> None:
-    alerts = evaluate(rule_of(metric="negative_aeg", max_abs=0.1), row_of("a", 0.35), row_of("b", 0.52))
+    alerts = evaluate(rule_of(metric="negative_aeg", max_abs=0.1), gaps_of("a", 0.35), gaps_of("b", 0.52))
     assert outcomes(alerts) == {"a": "fail", "b": "pass"}
     low, high = (end - 0.5 for end in logit_interval(0.35, 1e-4))
     shifted = alerts["a"]
     assert (shifted.value, shifted.value_low, shifted.value_high) == pytest.approx((-0.15, low, high), abs=1e-12)
     assert "-0.1500" in shifted.message
     for bound, outcome in (({"min": -0.1}, "fail"), ({"max": -0.1}, "pass")):
-        assert evaluate(rule_of(metric="positive_aeg", **bound), row_of("a", 0.35))["a"].outcome == outcome
+        assert evaluate(rule_of(metric="positive_aeg", **bound), gaps_of("a", 0.35))["a"].outcome == outcome
 
 
 # ---- changes
@@ -113,7 +118,7 @@ def test_a_change_is_measured_from_the_last_accepted_run() -> None:
 
 
 def test_a_gap_rises_when_it_moves_away_from_0_to_either_side() -> None:
-    rows = [row_of("turned", 0.4, 0.6), row_of("grew", 0.35, 0.55), row_of("shrank", 0.5, 0.65)]
+    rows = [gaps_of("turned", 0.4, 0.6), gaps_of("grew", 0.35, 0.55), gaps_of("shrank", 0.5, 0.65)]
     alerts = evaluate(rule_of(metric="positive_aeg", max_rise=0.02), *rows)
     assert outcomes(alerts) == {"grew": "fail", "shrank": "pass", "turned": NO_EVIDENCE}
     assert [alert.change for alert in alerts.values()] == pytest.approx([0.1, -0.15, 0])
@@ -176,7 +181,7 @@ def test_of_gaps_near_0_the_size_alone_shows_that_the_bound_is_kept() -> None:
     """Both gaps may have either sign, so their sum counts, of which the variance is four times that of either."""
     ends = ((-0.015, 0.025), (-0.01, 0.03))
     paired_metric = PairedMetric(500, 400, 0.005, 0.01, difference_variance=1e-6, sum_variance=4e-4, intervals=ends)
-    row = row_of("a", 0.505, 0.51)._replace(paired=paired_metric)
+    row = gaps_of("a", 0.505, 0.51)._replace(paired=paired_metric)
     paired = evaluate(rule_of(metric="negative_aeg", max_rise=0.04), row)["a"]
     alone = evaluate(rule_of(metric="negative_aeg", max_abs=0.04), row)["a"]
     assert (paired.paired, paired.outcome, paired.p_compliance) == (True, "pass", alone.p_compliance)
