@@ -58,7 +58,7 @@ from typing import NamedTuple
 import numpy as np
 
 from biasspark.arrays import BigInts, Floats, Ints, Strings, apply, divide, euclidean_norm
-from biasspark.distributions import normal_quantile
+from biasspark.distributions import NORMAL, normal_quantile, student_quantile
 
 LOGIT_DELONG, NEWCOMBE, NONE = "logit_delong", "newcombe", "none"
 
@@ -209,12 +209,15 @@ SIGNIFICANT = 0.05
 
 
 def normal_interval(
-    mean: float | None, variance: float | None, level: float, limits: tuple[float, float]
+    mean: float | None, variance: float | None, level: float, limits: tuple[float, float], freedom: float = NORMAL
 ) -> tuple[float | None, float | None]:
-    """Return mean ± z·sqrt(variance of the mean), within the limits of the mean; None, None where either is None."""
+    """Return mean ± t·sqrt(variance of the mean), within the limits of the mean; None, None where either is None.
+
+    t is that of the normal distribution, or of Student's with some degrees of `freedom`. Limits cost no coverage.
+    """
     if mean is None or variance is None:
         return None, None
-    half = normal_quantile(level) * sqrt(variance)
+    half = student_quantile(level, freedom) * sqrt(variance)
     return max(mean - half, limits[0]), min(mean + half, limits[1])
 
 

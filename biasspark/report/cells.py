@@ -134,7 +134,7 @@ def interval_cell(  # noqa: PLR0913 - the parts of a cell
 def metric_cell(row: Row | None, name: str) -> TableCell:
     """Return a metric of the suite, or an overall AUC, as a cell; a dash without a row."""
     if not row:
-        return TableCell(text=DASH)
+        return TableCell(text=DASH, note="not measured")
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     is_gap = name in SUMMARIZED_GAPS
     if value is None:

@@ -52,8 +52,8 @@ class GateSummary:
     """What a reader sees first: the outcome, overall and for each model, and what changed.
 
     ``outcome`` is an outcome of the gate or ``no_gate``. ``broken`` are the alerts that fail or warn, the worst first.
-    Below the first `MAX_BROKEN` of them are ``other_alerts``, and ``n_hidden`` are not shown. ``has_p`` says if any has
-    adjusted p-values. ``acceptance`` is the row of the ledger by which a person accepted this run.
+    Below the first `MAX_BROKEN` of them are ``other_alerts``, and ``n_hidden`` are not shown. ``acceptance`` is the row
+    of the ledger by which a person accepted this run.
     """
 
     outcome: str
@@ -62,7 +62,6 @@ class GateSummary:
     broken: Rows
     other_alerts: Rows
     n_hidden: int
-    has_p: bool
     acceptance: Row | None
     notes: Sequence[str]
     changes: Sequence[Change]
@@ -95,7 +94,6 @@ def build_gate_summary(report: ReportData) -> GateSummary:
         broken=broken,
         other_alerts=alerts[min(len(broken), MAX_BROKEN) : report_data.MAX_ALERTS],
         n_hidden=max(counts.total() - report_data.MAX_ALERTS, 0),
-        has_p=any(row.get("p_violation_adjusted") is not None for row in alerts),
         acceptance=next((row for row in report.acceptances if row["accepts_run_id"] == report.run["run_id"]), None),
         notes=notes,
         changes=changes,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biasspark.columns import ALL_ROWS, EVERY_LENGTH, OVERALL, RATES, SUMMARIZED_AUCS
-from biasspark.distributions import normal_quantile, student_quantile
-from biasspark.metrics.intervals import Share, wilson_interval
+from biasspark.distributions import normal_quantile
+from biasspark.metrics.intervals import Share, normal_interval, wilson_interval
 from biasspark.metrics.pinned import PINNED_TERMS
 from biasspark.report import cells, report_data
 from biasspark.report.cells import DASH, Row, TableCell
@@ -22,7 +22,6 @@ from biasspark.text import show_visibly
 
 MAX_WORST = 8
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
-_UNMEASURED = TableCell(text=DASH, note="not measured for this model")
 
 
 class SummaryCell(NamedTuple):
@@ -96,18 +95,11 @@ def counts_differ(by_model: Mapping[str, Row]) -> bool:
     return len({(row["n_subgroup_positive"], row["n_subgroup_negative"]) for row in by_model.values()}) > 1
 
 
-def suite_cell(by_model: Mapping[str, Row], model: str, name: str) -> TableCell:
-    """Return a metric of an identity as a cell, given its rows by model."""
-    return cells.metric_cell(by_model[model], name) if model in by_model else _UNMEASURED
-
-
 def count_weak(report: ReportData) -> tuple[int, int]:
     """Return the number of metrics on all rows that rest on too few rows, and the number of all of them."""
     weak = [cells.is_weak(row, name) for row, name in product(report.rows("bias_metrics", slice=ALL_ROWS), SUITE)]
     return sum(weak), len(weak)
 
-
-Ends = tuple[float, float] | tuple[None, None]
 
 # ---- rates at thresholds
 
@@ -185,27 +177,19 @@ def list_templates(report: ReportData) -> dict[str, dict[str, tuple[Row, TableCe
 
 
 def _template_cells(row: Row, level: float, is_probability: bool) -> tuple[TableCell, TableCell]:
-    n, score, departure = row["n_templates"], row["mean_score"], row["mean_departure"]
-    score_ends = mean_interval(score, row["score_deviation"], n, level, 0.0 if is_probability else None)
-    ends = mean_interval(departure, row["departure_deviation"], n, level, -1.0 if is_probability else None)
+    """Return the mean score and the mean departure, with Student's intervals over templates."""
+    n, departure = row["n_templates"], row["mean_departure"]
+
+    def ends(name: str, lowest: float) -> tuple[float | None, float | None]:
+        deviation, limits = row[f"{name}_deviation"], (lowest, 1.0) if is_probability else (-math.inf, math.inf)
+        variance = None if deviation is None else deviation**2 / n
+        return normal_interval(row[f"mean_{name}"], variance, level, limits, freedom=n - 1)
+
     note = f"{cells.show_count(row['n_rows'])} rows of {cells.show_count(n)} templates"
     return (
-        cells.interval_cell(score, *score_ends, note=note),
-        cells.interval_cell(departure, *ends, signed=True, color=cells.gap_color(departure)),
+        cells.interval_cell(row["mean_score"], *ends("score", 0.0), note=note),
+        cells.interval_cell(departure, *ends("departure", -1.0), signed=True, color=cells.gap_color(departure)),
     )
-
-
-def mean_interval(mean: float, deviation: float | None, n: int, level: float, lowest: float | None = None) -> Ends:
-    """Return Student's interval mean ± t·deviation/sqrt(n), with the sample deviation; None for fewer than two values.
-
-    If means can only lie between ``lowest`` and 1, the interval is clipped to that range, which costs no coverage.
-    """
-    if deviation is None or n < 2:
-        return None, None
-    half = student_quantile(level, n - 1) * deviation / math.sqrt(n)
-    if lowest is None:
-        return mean - half, mean + half
-    return max(mean - half, lowest), min(mean + half, 1.0)
 
 
 # ---- label balance

@@ -133,11 +133,13 @@ def test_a_share_of_no_rows_has_no_interval() -> None:
     assert np.isnan([newcombe_difference(nothing, share, 1.96), newcombe_difference(share, nothing, 1.96)]).all()
 
 
-def test_the_interval_is_that_of_a_normal_estimate() -> None:
+def test_the_interval_of_a_mean_is_scipys() -> None:
     everywhere = (-math.inf, math.inf)
     assert normal_interval(0.4, 0.01, 0.95, everywhere) == pytest.approx(stats.norm.interval(0.95, 0.4, 0.1), abs=1e-12)
     assert normal_interval(0.0, 4.0, 0.5, everywhere) == pytest.approx(stats.norm.interval(0.5, 0, 2), abs=1e-11)
     assert normal_interval(0.4, 0.0, 0.9, everywhere) == (0.4, 0.4)
+    of_four = stats.t.interval(0.95, 3, 2.5, math.sqrt(5 / 12))  # the mean of 1, 2, 3 and 4
+    assert normal_interval(2.5, 5 / 12, 0.95, everywhere, freedom=3) == pytest.approx(of_four, abs=1e-11)
     assert normal_interval(0.4, 1.0, 0.9, (0, 0.5)) == (0, 0.5)
     assert normal_interval(None, 0.1, 0.9, (0, 1)) == normal_interval(0.1, None, 0.9, (0, 1)) == (None, None)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from biasspark.report.cells import (
@@ -15,7 +13,7 @@ from biasspark.report.cells import (
     show_labels,
     show_number,
 )
-from biasspark.report.metric_tables import list_templates, mean_interval, share_interval
+from biasspark.report.metric_tables import list_templates
 from biasspark.report.panels import DARK, LIGHT, interpolate, luminance, text_color
 from biasspark.report.report_data import ReportData
 from tests.fixtures.made_up_report import EMPTY, MODELS, with_rows
@@ -37,16 +35,6 @@ def test_a_cell_says_why_it_is_empty_and_when_evidence_is_weak(report: ReportDat
     wide = row | {"bpsn_auc_low": 0.5, "bpsn_auc_high": 0.9}
     assert metric_cell(wide, "bpsn_auc").weak
     assert not metric_cell(wide | {"bpsn_auc_low": 0.85}, "bpsn_auc").weak
-
-
-def test_intervals_that_tables_lack_are_those_of_the_literature() -> None:
-    # scipy.stats.binomtest(5, 7).proportion_ci(method="wilson"), and scipy.stats.t.interval of 1, 2, 3, 4
-    assert share_interval(5, 7, 0.95) == pytest.approx((0.3589344518326193, 0.9177810759959432), abs=1e-12)
-    assert mean_interval(2.5, math.sqrt(5 / 3), 4, 0.95) == pytest.approx(
-        (0.4457397432391206, 4.55426025676088), abs=1e-12
-    )
-    assert mean_interval(2.5, None, 1, 0.95) == (None, None)
-    assert mean_interval(0.5, 0.5, 4, 0.95, 0.0) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
