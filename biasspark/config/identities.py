@@ -11,7 +11,7 @@ from typing import Any, Self
 from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, repeated, setting
-from biasspark.config.toml_file import URI_SCHEME, decode_utf8, describe_undecodable, describe_unreadable, locate
+from biasspark.config.toml_file import URI_SCHEME, locate, read_text
 from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value
 from biasspark.text import closest_match, list_first, quote
 
@@ -34,11 +34,9 @@ def read_term_file(spot: Spot) -> Any:
     try:
         if URI_SCHEME.match(spot.value):
             raise ValueError("a term list is read from a local file, not from a URI")
-        text = decode_utf8(Path(locate(spot.value, spot.reader.base)).read_bytes())
-    except UnicodeDecodeError as error:
-        return spot.refuse(f"In this file {describe_undecodable(error)}.", "Save the file as UTF-8.")
-    except (OSError, ValueError) as error:
-        rule = f"It must be a file that can be read: {describe_unreadable(error)}."
+        text = read_text(Path(locate(spot.value, spot.reader.base)))
+    except ValueError as error:
+        rule = f"It must be a file in UTF-8 that can be read: {error}."
         return spot.refuse(rule, "It is looked up next to the configuration, then in the working folder.")
     lines = [spot.within(Line(number), line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     groups = [(line, *_split_line(line.value)) for line in lines if line.value and not line.value.startswith("#")]

@@ -64,17 +64,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file. Raises `ConfigError`, with the line, if it cannot be read, is not UTF-8 or is not TOML."""
     where = quote(str(path))
     try:
-        raw = path.read_bytes()
-    except (OSError, ValueError) as error:
-        fix = "The configuration is a TOML file. Name one with --config."
-        if isinstance(error, PermissionError):
-            fix = "Let the user of the job read it."
-        raise ConfigError(f"{where}: {describe_unreadable(error)}. {fix}") from None
+        text = read_text(path)
+    except ValueError as error:
+        fix = "The configuration is a TOML file in UTF-8, which the user of the job may read. Name one with --config."
+        raise ConfigError(f"{where}: {error}. {fix}") from None
     try:
-        text = decode_utf8(raw)
         return tomllib.loads(f"{text}\n")  # so that errors at its end have a line
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: {describe_undecodable(error)}. TOML is UTF-8. Save the file as UTF-8.") from None
     except (ValueError, RecursionError) as error:
         problem = str(error)
         if repeated := re.fullmatch(r"Cannot (?:overwrite|declare) .*(\(at line (\d+), .*\))", problem):
@@ -106,21 +101,15 @@ def write_toml(table: Mapping[str, Any], path: str = "", header: str = "[{}]") -
     return "\n\n".join(filter(None, [*whole, *tables]))
 
 
-def decode_utf8(raw: bytes) -> str:
-    """Decode UTF-8 with or without a byte order mark, and normalize line ends."""
-    return raw.decode("utf-8-sig").replace("\r\n", "\n")
-
-
-def describe_unreadable(error: Exception) -> str:
-    """Return why a file could not be read: ``no such file or directory``."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return reason[:1].lower() + reason[1:]
-
-
-def describe_undecodable(error: UnicodeDecodeError) -> str:
-    """Return where a file stops being UTF-8."""
-    lines = error.object[: error.start].split(b"\n")
-    return f"line {len(lines)}, byte {len(lines[-1]) + 1} is not UTF-8"
+def read_text(path: Path) -> str:
+    """Read UTF-8 with or without a byte order mark, and normalize line ends. Raises `ValueError` with the problem."""
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        lines = error.object[: error.start].split(b"\n")
+        raise ValueError(f"line {len(lines)}, byte {len(lines[-1]) + 1} is not UTF-8") from None
+    except OSError as error:
+        raise ValueError((error.strerror or str(error)).lower()) from None
 
 
 def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[Fault]]:
@@ -131,8 +120,9 @@ def apply_overrides(table: Mapping[str, Any], overrides: Sequence[str]) -> tuple
     changed, faults = copy.deepcopy(dict(table)), []
     for override in overrides:
         assignment = _ASSIGNMENT.fullmatch(override)
-        path = split_key(assignment[1]) if assignment else []
-        if assignment is None or not path:
+        parts = re.findall(_KEY_PART, assignment[1]) if assignment else []
+        path = [parse_value(part) if part[0] in "\"'" else part for part in parts]
+        if assignment is None:
             # The value is not shown: it may be a password.
             what = f"--set {quote(override.partition('=')[0])}: this is not a dotted TOML key with a value."
             fix = "It must read table.key=value. Write, for example, --set label.threshold=0.5."
@@ -162,16 +152,3 @@ def _set_value(table: dict[str, Any], path: list[str], value: Any) -> list[str]:
             return path[:depth]
     inner[path[-1]] = value
     return []
-
-
-def split_key(dotted: str) -> list[str]:
-    """Split a dotted TOML key into its parts. Return [] if it is invalid, such as a bad escape in quotes."""
-    try:
-        node: Any = tomllib.loads(f"{dotted} = 0")
-    except ValueError:
-        return []
-    parts = []
-    while isinstance(node, dict):
-        part, node = next(iter(node.items()))
-        parts.append(part)
-    return parts
