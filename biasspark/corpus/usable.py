@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, StringType, StructType
-
 from biasspark.arrays import Ints
 from biasspark.columns import NOT_NUMERIC, ROW_REASONS
 from biasspark.config import Identities, Label, LabelBalance, Measures, Rejects
@@ -18,6 +16,14 @@ from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
 from biasspark.text import NUMBER_IN_TEXT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
+_A_LABEL = (
+    "A label is a boolean, or 0 or 1, also as text; with a threshold it is a number, and with positive values it is "
+    f"any value. {NUMBER_IN_TEXT}"
+)
+_NAME_LABELS: Text = (
+    *("Name another column, or if its values are numbers, such as 1.0, set ", Setting(("label", "threshold"), 0.5)),
+    *("; otherwise set ", Key(("label", "positive")), " to the values that are positive."),
+)
 
 
 def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
@@ -26,13 +32,7 @@ def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
     return tuple(model for model, n_rows in counts.n_eligible.items() if positives.get(model, 0) in (0, n_rows))
 
 
-def check_usable(
-    counts: RowCounts,
-    measures: Measures,
-    schema: StructType,
-    id_column: str | None,
-    rejects: Rejects | None = None,
-) -> None:
+def check_usable(counts: RowCounts, measures: Measures, id_column: str | None, rejects: Rejects | None = None) -> None:
     """Stop a run that lacks a label or a model, or that rejects more than it may.
 
     Raises `InputError` if no row has a usable label, or all labels are equal; without models, as for label balance
@@ -44,9 +44,9 @@ def check_usable(
     """
     n_labeled = counts.n_labeled
     if not n_labeled:
-        raise InputError(_no_usable_row(counts, measures.label, schema, id_column))
+        raise InputError(_no_usable_row(counts, measures.label, id_column))
     if measures.models and counts.n_positive in (0, n_labeled):
-        raise InputError(_one_label(counts, measures.label, schema))
+        raise InputError(_one_label(counts, measures.label))
     missing = list_missing_models(counts)
     faults: list[Fault | str] = []
     if not (rejects and rejects.allow_missing_models and len(missing) < len(counts.n_eligible)):
@@ -117,61 +117,30 @@ def check_lengths(labels: Ints, balance: LabelBalance) -> None:
     raise InputError(Fault(("label_balance", key), name, rule, fix))
 
 
-def _no_usable_row(counts: RowCounts, label: Label, schema: StructType, id_column: str | None) -> Fault:
+def _no_usable_row(counts: RowCounts, label: Label, id_column: str | None) -> Fault:
     """Return the fault of a corpus without a usable label, by the reason that rejects most rows."""
-    all_rows = f"Of {format_count(counts.n_rows, 'row')}, none can be used ({_list_reasons(counts.rejects)})."
-    reason = max(ROW_REASONS, key=lambda reason: counts.rejects.get(reason, 0))
-    match reason:
+    rule = f"Of {format_count(counts.n_rows, 'row')}, none can be used ({_list_reasons(counts.rejects)})."
+    match max(ROW_REASONS, key=lambda reason: counts.rejects.get(reason, 0)):
         case "malformed_row":
-            rule = "the lines do not have the fields of the header line."
-            return Fault(("corpus", "options"), ABSENT, f"{rule} {all_rows}", "Set the separator of the fields, `sep`.")
-        case "null_id":
-            return Fault(("corpus", "id"), id_column, f"{all_rows} A row needs an id.", "Name another column.")
-        case "duplicate_id":
-            rule = f"{all_rows} Repeated ids are rejected."
-            return Fault(("corpus", "id"), id_column, rule, "Name the column that identifies a row.")
+            rule = f"the lines do not have the fields of the header line. {rule}"
+            return Fault(("corpus", "options"), ABSENT, rule, "Set the separator of the fields, `sep`.")
+        case "null_id" | "duplicate_id":
+            fix = "Name the column that identifies a row."
+            return Fault(("corpus", "id"), id_column, f"{rule} A row needs an id, and repeated ids are rejected.", fix)
         case "label_out_of_range":
-            rule = f"{all_rows} A label outside of this interval is rejected."
             return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
-    rule = f"{all_rows} {_label_rule(label, schema[label.column].dataType)}"
-    return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
+    return Fault(("label", "column"), label.column, f"{rule} {_A_LABEL}", _NAME_LABELS)
 
 
-def _one_label(counts: RowCounts, label: Label, schema: StructType) -> Fault:
+def _one_label(counts: RowCounts, label: Label) -> Fault:
     missing = "negative" if counts.n_positive else "positive"
     rule = f"Of {format_count(counts.n_labeled, 'label')} in column '{label.column}', none is {missing}. {_BOTH_LABELS}"
+    if counts.rejects:
+        rule += f" Rejected rows: {_list_reasons(counts.rejects)}."
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
-            rejected = f" Rejected rows: {_list_reasons(counts.rejects)}." if counts.rejects else ""
-            return Fault(("label", key), value, rule + rejected, "Correct it, or name another column.")
-    if n_null := counts.rejects.get("null_label"):
-        rule += f" {n_null:,} values are not labels. {_label_rule(label, schema[label.column].dataType)}"
-    return Fault(("label", "column"), label.column, rule, _label_fix(label, schema[label.column].dataType))
-
-
-def _label_rule(label: Label, kind: DataType) -> str:
-    """Return what a label is in a column of that type."""
-    column = f"In a column of type {kind.simpleString()}"
-    if label.positive is None and label.threshold is not None:
-        return f"{column} with a threshold, a label is a number{', written as text' * isinstance(kind, StringType)}."
-    if label.positive is None and isinstance(kind, IntegralType):
-        return f"{column} without a threshold, a label is 0 or 1."
-    if label.positive is None and isinstance(kind, StringType):
-        return f"{column} without a threshold, a label is true, yes or 1, or false, no or 0."
-    values = "NULL and NaN" if isinstance(kind, FloatType | DoubleType) else "NULL"
-    return f"{column} every value but {values} is a label."
-
-
-def _label_fix(label: Label, kind: DataType) -> Text:
-    if label.positive is not None:
-        return "Name another column."
-    positive: Text = (Key(("label", "positive")), " to the values that are positive.")
-    if not isinstance(kind, StringType):
-        return ("Name another column, or set ", positive)
-    if label.threshold is not None:
-        return ("Name another column, or set ", positive, f" {NUMBER_IN_TEXT}")
-    numbers: Text = ("If its values are numbers, such as 0.0 and 1.0, set ", Setting(("label", "threshold"), 0.5))
-    return (numbers, "; otherwise set ", positive, f" {NUMBER_IN_TEXT}")
+            return Fault(("label", key), value, rule, "Correct it, or name another column.")
+    return Fault(("label", "column"), label.column, f"{rule} {_A_LABEL}", _NAME_LABELS)
 
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:

@@ -100,7 +100,7 @@ class SurveyedCorpus:
         `ranking.counts.Counts`.
         """
         measures, singles = self.measures, self.encoding.singles
-        check_usable(counts, measures, self.corpus.schema, self.id_column, self.rejects)
+        check_usable(counts, measures, self.id_column, self.rejects)
         unknown = [name for name, sizes in zip(singles, sides, strict=True) if not any(sizes)]
         check_identities(measures.identities, singles, unknown, counts.unreadable)
         if measures.label_balance and labels is not None:
