@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from biasspark.config import Identities, Measures, kinds, parse_measures
-from biasspark.config.declaration import USE_DEFAULT, OtherKey, Reader, Spot, broken_text_rule
+from biasspark.config.declaration import USE_DEFAULT, Reader, Spot, broken_text_rule
 from biasspark.errors import BiasSparkError, Fault, KeyPath, Language, Setting, Text
 
 Models: TypeAlias = str | Sequence[str] | Mapping[str, str]
@@ -117,7 +117,7 @@ class Keywords(Language):
         """Return a key as Python writes it: ``level``, ``identities["crossed"]["pairs"]``."""
         start = next((n for n in range(len(path), 0, -1) if path[:n] in self.names), 0)
         named, inner = (self.names[path[:start]], path[start:]) if start else (str((*path, "")[0]), path[1:])
-        shown = (key if isinstance(key, OtherKey) else f'"{key}"' if isinstance(key, str) else key - 1 for key in inner)
+        shown = (f'"{key}"' if isinstance(key, str) else key - 1 for key in inner)
         return named + "".join(f"[{key}]" for key in shown)
 
     def text(self, text: Text, path: KeyPath) -> str:

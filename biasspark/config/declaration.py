@@ -31,10 +31,6 @@ AnySection = TypeVar("AnySection", bound="Section")
 Entry = TypeVar("Entry", bound=Hashable)
 
 
-class OtherKey(str):
-    """A key of a dict that is not text, as it is written, within a path."""
-
-
 class Section:
     """A table of the configuration. Its fields are its keys, each a `setting`, in the order of the documentation."""
 
@@ -116,8 +112,8 @@ class Spot:
 
     def within(self, key: object, value: object, fix: Text = "") -> Spot:
         """Return the spot of a key of this table, or of an entry of this list."""
-        is_name = isinstance(self.value, Mapping) and key in self.value
-        inner = key if isinstance(key, str) or (isinstance(key, int) and not is_name) else OtherKey(show_value(key))
+        in_table = isinstance(self.value, Mapping)
+        inner = key if isinstance(key, str) or (isinstance(key, int) and not in_table) else show_value(key)
         return Spot((*self.path, inner), value, fix or self.fix, self.reader)
 
     def refuse_type(self, expected: Text, fix: Text = "") -> Any:
