@@ -98,15 +98,9 @@ def check_schema(
 
     `columns` are those in messages. Looks at the schema only: no row is read, no job is run.
     """
-    is_untyped = MALFORMED in corpus.columns  # a CSV holds numbers as text
     corpus = corpus.drop(MALFORMED)
     columns = columns or ColumnNames(corpus.columns)
     faults = list(_column_faults(corpus, measures, id_column, columns))
-    length = measures.label_balance.length if measures.label_balance else None
-    if not is_untyped and length in corpus.columns and isinstance(corpus.schema[str(length)].dataType, T.StringType):
-        rule, text_key = "It is of type string. A length is a number.", Key(("label_balance", "text"))
-        hint = ("If its length is meant, name it as ", text_key, ". If it holds numbers, cast it.")
-        faults.append(Fault(("label_balance", "length"), length, rule, hint))
     for path, text in measures.expressions.items():
         if path[0] != "corpus" and (fault := expression_fault(corpus, path, text, columns)):
             faults.append(fault)

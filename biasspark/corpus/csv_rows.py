@@ -14,8 +14,8 @@ from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, Strin
 from biasspark.columns import MALFORMED
 from biasspark.config import Attribution, Corpus, Measures
 from biasspark.corpus.check import list_columns
-from biasspark.corpus.values import as_category, column, try_cast
-from biasspark.errors import ABSENT, Fault, InputError, Text, Words
+from biasspark.corpus.values import category, column, try_cast
+from biasspark.errors import ABSENT, Fault, InputError, Words
 from biasspark.session import describe
 from biasspark.text import format_count
 
@@ -27,21 +27,6 @@ _TYPES: tuple[tuple[str, DataType, str], ...] = (
     ("BOOLEAN", BooleanType(), "true|false"),
 )
 _TEXT = "STRING"
-_OTHER_STARTS: dict[str, tuple[str, Text]] = {
-    "PAR1": (
-        "it is Parquet, not CSV.",
-        Words('Set `[corpus] format = "parquet"`.', "Rename it, or read it with pandas and pass the frame."),
-    ),
-    "\ufffd\ufffd.?\0": (
-        "it is UTF-16.",
-        Words(
-            'Convert it to UTF-8, or on Spark set `[corpus] options = { encoding = "UTF-16" }`.',
-            'Read it with pandas.read_csv(path, encoding="utf-16"), and pass the frame.',
-        ),
-    ),
-    "sep=": ("its first line, sep=, is for Excel alone.", "Remove this line."),
-}
-"""Patterns of how the names of columns begin in what is no plain CSV: what it is, and the fix."""
 
 
 def mark_malformed(reader: DataFrameReader, rows: DataFrame, path: str, corpus: Corpus) -> DataFrame:
@@ -102,9 +87,6 @@ def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measur
     if configured & set(names):  # as written, since others may be data
         return
     first = names[0] if names else ""
-    for start, (rule, advice) in _OTHER_STARTS.items():
-        if re.match(start, first):
-            raise InputError(Fault((), ABSENT, f"{corpus.location}: {rule}", advice))
     for separator in ("\t", ";", "|"):
         if configured & {name.strip('"') for name in first.split(separator)}:
             shown = json.dumps(separator)
@@ -137,7 +119,7 @@ def _common_type(name: str, as_written: bool, no_boolean: bool) -> Column:
     chosen = F.lit(_TEXT)
     for kind, data_type, pattern in reversed(_TYPES[:-1] if no_boolean else _TYPES):
         value = try_cast(name, kind)
-        is_same = as_category(value, data_type).eqNullSafe(column(name)) if as_written else value.isNotNull()
+        is_same = category(value, data_type).eqNullSafe(column(name)) if as_written else value.isNotNull()
         matches = F.trim(column(name)).rlike(rf"(?i)^({pattern})\z")
         fits = F.when(matches, is_same).otherwise(F.lit(False))  # failing casts are slow in Spark
         chosen = F.when(F.bool_and(F.when(column(name).isNotNull(), fits)), F.lit(kind)).otherwise(chosen)

@@ -54,7 +54,7 @@ def flag_column(name: str, source: Source, identities: Identities, corpus: DataF
 def value_column(source: Source, identities: Identities, corpus: DataFrame) -> Column:
     """Return the strings from which the memberships of a source of values are read; NULL where they are unknown."""
     if source.kind == "category":
-        return category(source.name, corpus.schema[source.name].dataType)
+        return category(column(source.name), corpus.schema[source.name].dataType)
     if source.kind == "array":
         return column(source.name)
     assert identities.terms is not None

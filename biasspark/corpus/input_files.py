@@ -136,21 +136,7 @@ def refuse_skipped_files(rows: DataFrame, names: Sequence[str], corpus: Corpus) 
 
 
 def refuse_skipped(names: Sequence[str], read: Collection[str], columns: Collection[str], corpus: Corpus) -> None:
-    """Stop at files that would not be read: see `list_skipped_files`."""
-    if skipped := list_skipped_files(names, read, columns):
-        rule = (
-            f"{corpus.location}: {format_count(len(skipped), 'file')} below it would not be read, since Spark reads "
-            "either the files of a folder or those of its partitions, `column=value`. "
-        )
-        fix = Words(
-            "Move them, or on Spark set `options = { recursiveFileLookup = true }` to read all",
-            "Move them, or read all with pandas and pass one frame",
-        )
-        raise InputError(Fault((), ABSENT, (rule, fix, f": {_list_files(skipped)}.")))
-
-
-def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Collection[str]) -> list[str]:
-    """Return the files below the path that Spark skips, given those that it reports to read.
+    """Stop at files below the path that Spark skips, given those that it reports to read.
 
     If folders ``column=value`` give one of the `columns`, Spark reads only files in such folders.
     """
@@ -161,7 +147,16 @@ def list_skipped_files(names: Sequence[str], read: Collection[str], columns: Col
 
     depths = {name: count_partitions(name) for name in names}
     deepest = max(depths.values(), default=0)
-    return [name for name in names if name not in read or depths[name] < deepest]
+    if skipped := [name for name in names if name not in read or depths[name] < deepest]:
+        rule = (
+            f"{corpus.location}: {format_count(len(skipped), 'file')} below it would not be read, since Spark reads "
+            "either the files of a folder or those of its partitions, `column=value`. "
+        )
+        fix = Words(
+            "Move them, or on Spark set `options = { recursiveFileLookup = true }` to read all",
+            "Move them, or read all with pandas and pass one frame",
+        )
+        raise InputError(Fault((), ABSENT, (rule, fix, f": {_list_files(skipped)}.")))
 
 
 def refuse_records_of_many_lines(rows: DataFrame, corpus: Corpus, path: str) -> None:

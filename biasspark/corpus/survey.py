@@ -18,7 +18,7 @@ from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.session import is_embedded
-from biasspark.text import format_count, format_share, show_value
+from biasspark.text import format_count, format_share
 
 SURVEY_PASS = "survey"
 MAX_VALUES = 10_000
@@ -143,8 +143,8 @@ def survey_corpus(
 ) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
-    If `duplicates` is "estimate", the number of repeated ids is estimated. Raises `InputError` if there is no row, if
-    no row has a positive value, or if a column has too many values to be identities or templates.
+    If `duplicates` is "estimate", the number of repeated ids is estimated. Raises `InputError` if there is no row, or
+    if a column has too many values to be identities or templates.
 
     Runs one Spark job when called: a scan, an aggregate per group of tasks, of which there are 100 at the most, and an
     aggregate of the groups. No Python worker.
@@ -172,19 +172,7 @@ def survey_corpus(
         problem = f"It has more than {MAX_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
-    survey = _read_survey(row, corpus, measures, has_ids=estimated is not None)
-    if measures.models and survey.absent_positives == measures.label.positive:
-        raise InputError(no_positive_fault(measures.label, survey.positive_variants))
-    return survey
-
-
-def no_positive_fault(label: Label, variants: Mapping[str, int]) -> Fault:
-    """Return the fault of positive values that no row has, given `Survey.positive_variants`."""
-    rule = f"No row has such a value in column '{label.column}'. An AUC needs positives and negatives."
-    for value, n in variants.items():
-        have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
-        rule += f" {have} {show_value(value)} in other case or with spaces around it."
-    return Fault(("label", "positive"), label.positive, rule, "Correct it, or name another column.")
+    return _read_survey(row, corpus, measures, has_ids=estimated is not None)
 
 
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:
@@ -260,12 +248,13 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
         # A struct of aliases would lose their names next to a generator of rows.
         in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))
         columns["sampled"] = F.when(F.rand(_SEED) < _SHARE, in_one)
-    columns |= {f"value_{n}": category(name, schema[name].dataType) for n, name in enumerate(identities.categorical)}
+    for n, name in enumerate(identities.categorical):
+        columns[f"value_{n}"] = category(column(name), schema[name].dataType)
     if id_column:
         columns["id"] = hashed = F.when(column(id_column).isNotNull(), F.xxhash64(column(id_column)))
         columns["sampled_id"] = F.when(F.pmod(hashed, F.lit(_ID_SHARE)) == 0, hashed)
     if measures.templates:
-        template = category(measures.templates.column, schema[measures.templates.column].dataType)
+        template = category(column(measures.templates.column), schema[measures.templates.column].dataType)
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
     for n, value in enumerate(measures.label.positive or ()):
         columns[f"is_positive_{n}"] = is_one_of((value,), measures.label.column, schema[measures.label.column].dataType)
@@ -395,12 +384,7 @@ def choose_cutpoints(measures: Measures, survey: Survey, schema: StructType) -> 
     for model, name in measures.models.items():
         is_single = isinstance(schema[name].dataType, FloatType)
         thresholds = tuple(float(np.float32(value)) if is_single else value for value in at)
-        cutpoints[model] = Cutpoints(thresholds, _bin_edges(measures, survey.extremes.get(model, (0.0, 1.0))))
+        low, high = survey.extremes.get(model, (0.0, 1.0))
+        ends = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
+        cutpoints[model] = Cutpoints(thresholds, divide(*ends, measures.histograms.bins) if measures.histograms else ())
     return cutpoints
-
-
-def _bin_edges(measures: Measures, extremes: tuple[float, float]) -> tuple[float, ...]:
-    if measures.histograms is None:
-        return ()
-    low, high = extremes if extremes[0] < 0 or extremes[1] > 1 else (0.0, 1.0)
-    return divide(low, high, measures.histograms.bins)

@@ -10,7 +10,7 @@ from biasspark.config import Measures, Privacy
 from biasspark.corpus.decode import each_present, field, name_of, scored_by, single_states
 from biasspark.corpus.encode import encode_examples
 from biasspark.corpus.encoding import Encoding
-from biasspark.corpus.values import category
+from biasspark.corpus.values import category, column
 
 TEMPLATES_PASS = "average scores by template (shuffles one row per template and identity)"
 _TEMPLATE = "template"
@@ -31,9 +31,9 @@ def template_scores(
     The scores of one of these are held together, which suits test sets.
     """
     assert measures.templates is not None
-    template = measures.templates.column
-    kind = corpus.schema[template].dataType
-    examples = encode_examples(corpus, measures, encoding, id_column, [category(template, kind).alias(_TEMPLATE)])
+    name = measures.templates.column
+    template = category(column(name), corpus.schema[name].dataType).alias(_TEMPLATE)
+    examples = encode_examples(corpus, measures, encoding, id_column, [template])
     _, *states = single_states(encoding)
     members = [F.lit(0), *(F.when(state, F.lit(number)) for number, state in enumerate(states, 1))]  # 0 has all rows
     scored = [scored_by(number, encoding) for number in range(len(encoding.models))]

@@ -79,12 +79,7 @@ def outside(name: str, kind: T.DataType, bounds: Sequence[float]) -> Column:
     return F.coalesce((value < low) | (value > high), F.lit(False))
 
 
-def category(name: str, kind: T.DataType) -> Column:
-    """Return a categorical column as STRING: -0.0 is 0.0, and NaN is NULL."""
-    return as_category(column(name), kind)
-
-
-def as_category(value: Column, kind: T.DataType) -> Column:
+def category(value: Column, kind: T.DataType) -> Column:
     """Return a value of that type as STRING: -0.0 is 0.0, and NaN is NULL."""
     if isinstance(kind, T.FloatType | T.DoubleType):
         known = F.nanvl(value.cast("double"), F.lit(None).cast("double"))

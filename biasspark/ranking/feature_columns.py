@@ -21,7 +21,7 @@ from biasspark.arrays import Ints
 from biasspark.columns import HONEST, NULL_GROUP, OTHER_GROUP
 from biasspark.config import Attribution, Label, TreeSettings
 from biasspark.corpus.eligibility import label_of
-from biasspark.corpus.values import as_category, column, is_no_number, number, write_category, write_number
+from biasspark.corpus.values import category, column, is_no_number, number, write_category, write_number
 from biasspark.errors import ABSENT, Fault, InputError, Key, corpus_changed
 from biasspark.features import DRAW, Feature, column_name, mark_rare
 from biasspark.ranking.kernels.row_block import CellColumns, SmallInts, number_cells
@@ -130,7 +130,7 @@ def _grouping(corpus: DataFrame, text: str) -> tuple[Column, DataType]:
 
 def _category(value: Column, kind: DataType) -> Column:
     """Return a value as text, or as it is if its type is cheaper to transfer and Arrow writes the same text."""
-    return value if isinstance(kind, IntegralType | BooleanType) else as_category(value, kind)
+    return value if isinstance(kind, IntegralType | BooleanType) else category(value, kind)
 
 
 def row_columns(

@@ -93,7 +93,7 @@ def prepare_comparison(surveyed: SurveyedCorpus) -> Comparison:
         assert id_column is not None  # the configuration and the function require it
         # As text: -0.0 becomes 0.0, NaN becomes NULL.
         name = settings.cluster
-        cluster = None if name is None else category(name, corpus.schema[name].dataType)
+        cluster = None if name is None else category(column(name), corpus.schema[name].dataType)
         group = group_of(id_column, cluster, settings.groups or JACKKNIFE_GROUPS)
         clusters = clusters if cluster is None else [cluster.isNull().alias(UNCLUSTERED), group]
     examples = encode_examples(corpus, surveyed.measures, encoding, id_column, clusters)

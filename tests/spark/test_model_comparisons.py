@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from scipy.stats import false_discovery_control
 
 import biasspark
-from biasspark.corpus.values import category
+from biasspark.corpus.values import category, column
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
 from biasspark.workflows.compare import group_of
@@ -145,7 +145,7 @@ def test_the_jackknife_agrees_with_delong_where_rows_are_independent(corpus: Dat
 
 def groups_of(rows: DataFrame, cluster: str | None) -> list[int]:
     """The groups of all rows, in the order of ids."""
-    group = group_of("id", category(cluster, rows.schema[cluster].dataType) if cluster else None, 1 << 20)
+    group = group_of("id", category(column(cluster), rows.schema[cluster].dataType) if cluster else None, 1 << 20)
     return [row[0] for row in rows.orderBy("id").select(group).collect()]
 
 

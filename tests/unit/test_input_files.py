@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
-from biasspark.corpus.input_files import list_skipped_files
+from biasspark.config import Corpus
+from biasspark.corpus.input_files import refuse_skipped
+from biasspark.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -21,4 +25,6 @@ from biasspark.corpus.input_files import list_skipped_files
     ],
 )
 def test_files_that_spark_skips(names: list[str], read: list[str], skipped: list[str]) -> None:
-    assert list_skipped_files(names, read, ["id", "day", "hour"]) == skipped
+    corpus = Corpus(name="c", path="/c")
+    with pytest.raises(InputError, match=f": {', '.join(skipped)}") if skipped else nullcontext():
+        refuse_skipped(names, read, ["id", "day", "hour"], corpus)
