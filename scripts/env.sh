@@ -35,7 +35,7 @@ prepare_environment() {
 # engine_options to the options to add to them.
 prepare_engine() {
     engine_options=(--engine embedded)
-    if [[ " $*" =~ \ --(engine|remote|master) ]]; then
+    if [[ " $*" =~ \ --(engine|both|remote|master) ]]; then
         engine_options=()
     fi
     if [ ${#engine_options[@]} -gt 0 ] || [[ "$*" =~ --engine[[:space:]=]embedded ]]; then

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import cast
 
-from biasspark import __version__
+import pyarrow as pa
+
 from biasspark.cli import Command, Outcome, flag, parse_count, print_outcome, write_stderr
-from biasspark.errors import ConfigError, how_to_install
+from biasspark.ddl import to_rows
+from biasspark.errors import BiasSparkError, ConfigError, how_to_install
 from biasspark.session import job_session
+from biasspark.session.engines import is_spark_installed
+from biasspark.session_request import SessionRequest, current_request, session_requested
+from biasspark.tables.parquet import read_files
+from biasspark.tables.schemas import BIAS_RUNS, TABLES, sort_rows
 from biasspark.text import show_value
 from biasspark.workflows import make_corpus, measure, write_report
 
@@ -61,13 +72,17 @@ def find_command() -> list[str]:
     return ["biasspark" if on_path and script.samefile(on_path) else str(script)]
 
 
-def run_demo(folder: Path, rows: int, flags: Sequence[str]) -> Outcome:
+def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Outcome:
     """Make the corpus unless it exists, measure it, write its report, and return the outcome.
 
-    `flags` are added to the printed commands. Raises `ConfigError` if the folder cannot be written to.
+    `flags` are added to the printed commands. If `both`, local Spark measures the corpus, too, and tables are compared.
+    Raises `ConfigError` if the folder cannot be written to.
     """
     corpus, page = folder / "corpus", folder / "report.html"
-    made_of = f"{rows} rows, seed {SEED}, version {__version__}"
+    generator = sorted(files("biasspark.synthetic").iterdir(), key=lambda path: path.name)
+    code = b"".join(path.read_bytes() for path in generator if path.name.endswith((".py", ".toml")))
+    # A corpus of another generator is made again.
+    made_of = f"{rows} rows, seed {SEED}, generator {zlib.crc32(code)}"
     try:
         if corpus.exists() and not (corpus / _MADE_OF).exists():
             raise ConfigError(f"--out: {corpus} was not made by a demo, and is not replaced. Name another folder.")
@@ -75,6 +90,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str]) -> Outcome:
         _write_configurations(folder)
     except OSError as error:
         raise ConfigError(f"--out {error.filename or folder}: {error.strerror}. Name another folder.") from error
+    environment = dict(os.environ)  # before the embedded engine adds to it
     dated = ["--config", str(folder / _CONFIGURATIONS[0]), "--run-date", RUN_DATE]
     has_report = all(map(find_spec, write_report.LIBRARIES))
     codes = []
@@ -84,13 +100,15 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str]) -> Outcome:
         codes.append(_run("measure", measure.COMMAND, dated))
         if has_report:
             codes.append(_run("report", write_report.COMMAND, [*dated, "--out", str(page)]))
+    n_equal = _compare_engines(folder, dated, environment) if both else None
+    equal = f"\nThe embedded engine and local Spark have equal rows in all {n_equal} tables.\n" if both else ""
     report = (
         f"The report is one file. Open it in a browser:\n\n{page}\n"
         if has_report
-        else f"For the report, a page with pictures, {how_to_install('report')}.\n"
+        else (f"For the report, a page with pictures, {how_to_install('report')}.\n")
     )
     command = find_command()
-    text = _TEXT.format(
+    text = equal + _TEXT.format(
         warehouse=folder / "warehouse",
         python=shlex.quote(sys.executable),
         views=shlex.quote(str(folder / "warehouse" / "views.duckdb.sql")),
@@ -105,6 +123,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str]) -> Outcome:
         page=shlex.quote(str(page)),
     )
     summary = {"job": "demo", "rows": rows, "out": folder, "report": page if has_report else None}
+    summary |= {"equal_tables": n_equal} if both else {}
     return Outcome(table=text, summary=summary, exit_code=min(filter(None, codes), default=0))
 
 
@@ -121,18 +140,55 @@ def _make(corpus: Path, rows: int, made_of: str) -> int:
     """Make the corpus in a temporary folder, then replace the older one, and return the exit code."""
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
-    flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out", str(unfinished)]
-    code = _run("make-corpus", make_corpus.COMMAND, flags)
+    flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
+    _say("make-corpus", [*flags, str(corpus)])
+    outcome = _call("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)])
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
     unfinished.rename(corpus)
-    return code
+    return print_outcome(replace(outcome, summary={**outcome.summary, "path": corpus}))
 
 
 def _run(name: str, command: Command, flags: Sequence[str]) -> int:
     """Run a command, say which, and return its exit code."""
+    _say(name, flags)
+    return print_outcome(_call(name, command, flags))
+
+
+def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
+    return cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags)))
+
+
+def _say(name: str, flags: Sequence[str]) -> None:
     write_stderr(f"$ {shlex.join([*find_command(), name, *flags])}\n")
-    return print_outcome(command.main(command.parser(f"biasspark {name}").parse_args(flags)))
+
+
+def _compare_engines(folder: Path, dated: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows."""
+    second = folder / "warehouse-spark"
+    flags = [*dated, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
+    _say("measure", flags)
+    command = [sys.executable, "-m", "biasspark", "measure", *flags]
+    if code := subprocess.run(command, env=environment, check=False).returncode:
+        raise BiasSparkError(f"demo: the run on local Spark ended with exit code {code}. Its fault is above.")
+    embedded, spark = (_read_last_run(path) for path in (folder / "warehouse", second))
+    if differing := [name for name in embedded.keys() | spark.keys() if embedded.get(name) != spark.get(name)]:
+        raise BiasSparkError(
+            f"demo: the two engines differ in {', '.join(sorted(differing))}. They should be equal: report it."
+        )
+    return len(embedded)
+
+
+def _read_last_run(warehouse: Path) -> dict[str, pa.Table]:
+    """Return the tables of the last run by name, sorted by key, without run_date, corpus and run_id."""
+    runs = list((warehouse / BIAS_RUNS.name / f"run_date={RUN_DATE}").iterdir())
+    ledger = to_rows(read_files(BIAS_RUNS, runs).sort_by("published_at"))
+    tables = {}
+    for name in ledger[-1]["table_rows"]:
+        table = TABLES[name]
+        rows = read_files(table, [warehouse / name / f"run_date={RUN_DATE}" / f"run_id={ledger[-1]['run_id']}"])
+        tables[name] = sort_rows(table, rows).select(table.value_columns)
+    return tables
 
 
 # ---- the command line
@@ -141,6 +197,7 @@ EXAMPLES = """\
 examples:
   %(prog)s
   %(prog)s --rows 100000 --out /tmp/demo
+  %(prog)s --both                          # needs Spark and Java as well
 """
 
 
@@ -152,19 +209,31 @@ def _parse_folder(text: str) -> Path:
 
 
 def main(arguments: argparse.Namespace) -> Outcome:
-    """Run the demo."""
+    """Run the demo. Raises `ConfigError` if flags contradict each other."""
+    if arguments.both and (arguments.remote or arguments.master or arguments.engine == "spark"):
+        raise ConfigError(
+            "--both: compares the embedded engine with local Spark. Leave out --engine, --remote and --master."
+        )
+    if arguments.both and not is_spark_installed():
+        raise ConfigError(
+            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark "
+            "and with pysail."
+        )
     flags = [
         text
         for name in ("engine", "remote", "master")
         if (value := getattr(arguments, name))
         for text in (f"--{name}", value)
     ]
-    return run_demo(arguments.out.absolute(), arguments.rows, flags)
+    request = SessionRequest("embedded") if arguments.both else current_request()
+    with session_requested(request):
+        return run_demo(arguments.out.absolute(), arguments.rows, flags, both=arguments.both)
 
 
 _OUT = "the folder of corpus, tables and report (biasspark-demo)"
 FLAGS = (
     flag("--rows", type=parse_count, default=1_800_000, metavar="N", help="comments of the corpus (1800000)"),
     flag("--out", type=_parse_folder, default=Path("biasspark-demo"), metavar="DIR", help=_OUT),
+    flag("--both", action="store_true", help="measure on the embedded engine and on local Spark, and compare tables"),
 )
 COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

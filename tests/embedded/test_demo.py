@@ -67,3 +67,12 @@ def test_a_corpus_that_is_no_demo_is_left_alone(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert str(corpus) in done.stderr
     assert [path.name for path in corpus.iterdir()] == ["mine.parquet"]
+
+
+@pytest.mark.slow
+def test_both_engines_publish_equal_tables(tmp_path: Path) -> None:
+    done = demo(tmp_path, "--both")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    (row,) = ask(tmp_path / "some where" / "warehouse-spark", "SELECT table_rows FROM bias_runs")
+    assert summary["equal_tables"] == len(row[0]) > 5

@@ -70,6 +70,7 @@ def test_help_teaches_the_first_three_commands(capsys: pytest.CaptureFixture[str
         ("--out", ["demo", "--out", __file__]),
         ("--out", ["demo", "--out", "x" * 300]),
         ("--rows", ["make-corpus", "civil", "--row", "5", "--seed", "1", "--out", "x"]),
+        ("--both", ["demo", "--both", "--engine", "spark"]),
         ("fast", ["demo", "fast"]),
     ],
 )
@@ -153,3 +154,12 @@ def test_closed_streams_are_no_failure_and_a_full_disk_is_no_traceback(flag: str
 def test_a_command_is_named_as_the_user_called_it(monkeypatch: pytest.MonkeyPatch, program: str, named: str) -> None:
     monkeypatch.setattr(sys, "argv", [program])
     assert command.name_command("bias_metrics") == named
+
+
+def test_both_engines_need_spark_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("biasspark.workflows.demo.is_spark_installed", lambda: False)
+    assert command.main(["demo", "--both", "--out", str(tmp_path / "demo")]) == 2
+    assert "--both: Spark is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
