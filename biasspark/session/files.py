@@ -21,6 +21,7 @@ from biasspark.session import is_connect, is_embedded, sees_files
 from biasspark.text import show_value
 
 _LOCAL = re.compile(r"(?:file:/*(?=/))?(?![A-Za-z][A-Za-z0-9+.-]+:)(.*)", re.DOTALL)
+_HADOOP = "org.apache.hadoop.fs"
 _NO_FILE_SYSTEM = re.compile(r"No (?:Abstract)?FileSystem for scheme|ClassNotFound")
 _JARS = {  # of file systems that Spark does not include; those of Hadoop have the session's version of Hadoop
     "s3a": "org.apache.hadoop:hadoop-aws",
@@ -38,7 +39,7 @@ def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
             "classic session. Start the job without it."
         )
     context: Any = spark.sparkContext
-    hadoop_path = context._jvm.org.apache.hadoop.fs.Path(path)
+    hadoop_path = getattr(context._jvm, f"{_HADOOP}.Path")(path)
     return hadoop_path.getFileSystem(context._jsc.hadoopConfiguration()), hadoop_path
 
 
@@ -143,7 +144,7 @@ def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) ->
     """Write or replace a small file. Missing folders are created.
 
     The content is written to a hidden file in the same folder, which is then renamed: readers see the old or the new
-    file, never a part. Other file systems than that of this machine have neither for a moment.
+    file, never a part. Disks and HDFS rename atomically; object stores have neither file for a moment.
 
     Raises `ConfigError` under Connect if the folder is not local, and an exception of Python or Java if writing fails.
     """
@@ -169,10 +170,25 @@ def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: b
             stream.write(content)
         finally:
             stream.close()
-        files.delete(target, False)
-        if not files.rename(draft, target):
-            raise OSError(f"{draft.getName()} could not be renamed")
+        _rename(spark, files, draft, files.makeQualified(target))
     except BaseException:
         with suppress(Exception):  # the first failure is the one to report
             files.delete(draft, False)
         raise
+
+
+def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
+    context: Any = spark.sparkContext
+    options = getattr(context._jvm, f"{_HADOOP}.Options$Rename")
+    overwrite = context._gateway.new_array(options, 1)
+    overwrite[0] = options.OVERWRITE
+    try:
+        contexts = getattr(context._jvm, f"{_HADOOP}.FileContext")
+        contexts.getFileContext(target.toUri(), context._jsc.hadoopConfiguration()).rename(source, target, overwrite)
+    except Exception as error:  # of py4j, which a Connect client may lack
+        # A file system may have only the other interface of Hadoop, which cannot replace a file.
+        if "UnsupportedFileSystemException" not in str(error):
+            raise
+        files.delete(target, False)
+        if not files.rename(source, target):
+            raise OSError(f"{source.getName()} could not be renamed") from None
