@@ -20,7 +20,6 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import cast
 
 import pyarrow as pa
 
@@ -156,7 +155,7 @@ def _run(name: str, command: Command, flags: Sequence[str]) -> int:
 
 
 def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
-    return cast(Outcome, command.main(command.parser(f"biasspark {name}").parse_args(flags)))
+    return command.main(command.parser(f"biasspark {name}").parse_args(flags))
 
 
 def _say(name: str, flags: Sequence[str]) -> None:
