@@ -54,32 +54,28 @@ class Example(NamedTuple):
         return self._replace(score=self.baseline)
 
 
-def credit(row: Example, other: Example) -> float:
-    """Return 1 where a positive and a negative are rightly ordered, 0 where not, one half for a tie."""
-    if row.score == other.score:
-        return 0.5
-    return float((row.score > other.score) == row.label)
-
-
-def opposite(row: Example, rows: Sequence[Example]) -> list[Example]:
-    return [other for other in rows if other.label != row.label]
+def credits_of(rows: Sequence[Example], among: Sequence[Example]) -> Floats:
+    """Return 1 where two rows of different labels are rightly ordered, one half for a tie, and 0 elsewhere."""
+    (scores, labels), (other_scores, other_labels) = (
+        (np.array([row.score for row in side]), np.array([row.label for row in side], bool)) for side in (rows, among)
+    )
+    ordered = np.sign((scores[:, None] - other_scores) * np.where(labels, 1, -1)[:, None])
+    credits: Floats = (1 + ordered) / 2 * (labels[:, None] != other_labels)
+    return credits
 
 
 def attribution(row: Example, rows: Sequence[Example]) -> float:
-    return math.fsum(credit(row, other) for other in opposite(row, rows)) / 2
+    return float(credits_of([row], rows).sum()) / 2
 
 
 def normalized(row: Example, rows: Sequence[Example]) -> float:
-    return attribution(row, rows) / len(opposite(row, rows))
+    return attribution(row, rows) / sum(other.label != row.label for other in rows)
 
 
 def placements(rows: Sequence[Example], among: Sequence[bool] | None = None) -> Ints:
     """Return twice the rows of the other label, of all or of some, that each row is rightly ordered with, plus ties."""
-    scores, labels = np.array([row.score for row in rows]), np.array([row.label for row in rows], bool)
-    signs = np.where(labels, 1, -1)[:, None]
-    ordered = 1 + np.sign((scores[:, None] - scores) * signs).astype(np.int64)
-    counted = (labels[:, None] != labels) & np.array(among if among is not None else [True] * len(rows), bool)
-    placed: Ints = (ordered * counted).sum(axis=1)
+    counted = rows if among is None else [row for row, is_counted in zip(rows, among, strict=True) if is_counted]
+    placed: Ints = (2 * credits_of(rows, counted)).sum(axis=1).astype(np.int64)
     return placed
 
 
@@ -123,14 +119,8 @@ def gini(row: Example) -> float:
 
 def influences(inside: Sequence[bool], rows: Sequence[Example]) -> Floats:
     """Return the influence of every row on the mean normalized attribution of the rows inside, from all its credits."""
-    scores, labels, is_in = (
-        np.array([row.score for row in rows]),
-        np.array([row.label for row in rows]),
-        np.array(inside),
-    )
-    opposes = labels[:, None] != labels
-    credits = np.where(scores[:, None] == scores, 0.5, (scores[:, None] > scores) == labels[:, None]) * opposes
-    values = credits.sum(1) / 2 / opposes.sum(1)
+    credits, labels, is_in = credits_of(rows, rows), np.array([row.label for row in rows], bool), np.array(inside)
+    values = credits.sum(1) / 2 / (labels[:, None] != labels).sum(1)
     k = is_in.sum()
     found = np.where(is_in, (values - values[is_in].mean()) / k, 0.0)
     for label in (False, True):

@@ -64,5 +64,28 @@ def newcombe_gap(one: tuple[int, int], other: tuple[int, int], level: float = 0.
     return p1 - p2 - below, p1 - p2 + above
 
 
+Ends = tuple[float, float, float]
+"""Lower end, value and upper end of an estimate."""
+
+
+def difference_ends(now: Ends, before: Ends) -> Interval:
+    """Give the interval of a difference, recovered from those of both (Zou and Donner 2008)."""
+    change, up = now[1] - before[1], (now[2] - now[1], before[1] - before[0])
+    below = math.hypot(now[1] - now[0], before[2] - before[1])
+    return change - below, change + (sum(up) if before[0] == 0 else math.hypot(*up))
+
+
+def rise_ends(now: Ends, before: Ends) -> Interval:
+    """Give the interval of |gap now| - |gap before| over either sign; a size is no less than 0."""
+
+    def sides(low: float, gap: float, high: float) -> list[Ends]:
+        low, gap, high = (low, gap, high) if gap >= 0 else (-high, -gap, -low)
+        return [(max(low, 0), gap, high), (-high, -gap, -low)]
+
+    of_now, of_before = sides(*now), sides(*before)
+    lowest = min(difference_ends(of_now[0], one)[0] for one in of_before)
+    return lowest, max(difference_ends(one, of_before[0])[1] for one in of_now)
+
+
 def _z(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)

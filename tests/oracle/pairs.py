@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from tests.oracle import suite
 
 CELLS = ("subgroup_negative", "subgroup_positive", "background_negative", "background_positive")
@@ -33,23 +35,12 @@ class Sums(NamedTuple):
     high_squares: int
 
 
-def ordered_doubled(low: Example, high: Example) -> int:
-    """Twice the pairs in which the high row scores above the low one, plus ties."""
-    if high.score > low.score:
-        return 2 * low.rows * high.rows
-    return low.rows * high.rows if high.score == low.score else 0
-
-
 def count_pairs(low: Sequence[Example], high: Sequence[Example]) -> Sums:
-    of_low = [sum(ordered_doubled(one, other) for other in high) // one.rows for one in low]
-    of_high = [sum(ordered_doubled(other, one) for other in low) // one.rows for one in high]
-    return Sums(
-        n_low=sum(one.rows for one in low),
-        n_high=sum(one.rows for one in high),
-        u_doubled=sum(ordered_doubled(one, other) for one in low for other in high),
-        low_squares=sum(one.rows * placement**2 for one, placement in zip(low, of_low, strict=True)),
-        high_squares=sum(one.rows * placement**2 for one, placement in zip(high, of_high, strict=True)),
-    )
+    pairs = suite.ordered_doubled([one.score for one in low], [one.score for one in high]).astype(object)
+    n_low, n_high = (np.array([one.rows for one in side], object) for side in (low, high))
+    of_low, of_high = (pairs * n_high).sum(axis=1), (pairs.T * n_low).sum(axis=1)
+    squares = (of_low**2 * n_low).sum(), (of_high**2 * n_high).sum()
+    return Sums(n_low.sum(), n_high.sum(), (of_low * n_low).sum(), *squares)
 
 
 def cut_cells(examples: Iterable[Example], identity: int) -> dict[str, list[Example]]:

@@ -148,7 +148,7 @@ def check_mean(row: Mapping[str, Any], name: str, mean: float, variance: float, 
 
 def check_pairs(row: Mapping[str, Any], positives: list[Example], negatives: list[Example]) -> float:
     """Check what a row counts of its pairs; return how many are rightly ordered."""
-    ordered = sum(oracle.credit(high, low) for high in positives for low in negatives)
+    ordered = float(oracle.credits_of(positives, negatives).sum())
     n_pairs = len(positives) * len(negatives)
     assert (row["n_positive"], row["n_negative"], row["n_pairs"]) == (len(positives), len(negatives), n_pairs)
     assert row["ordered_doubled"] == 2 * ordered

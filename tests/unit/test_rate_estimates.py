@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from biasspark.gate.rule_tests import RateGaps, Rates, compare_with_baseline, compare_with_bound
-from tests.oracle.intervals import newcombe_gap, wilson_interval
+from tests.oracle.intervals import newcombe_gap, rise_ends, wilson_interval
 
 Counts = tuple[int, int, int, int]
 """Counted rows, of how many, in a subgroup and in its background, or in two runs."""
@@ -72,22 +72,9 @@ def test_newcombes_interval_of_a_gap_ends_at_the_bound(row: Counts, bound: float
         assert (compliance < violation) == (gap(row) > bound)
 
 
-def signed_ends(row: Counts, level: float) -> list[tuple[float, float, float]]:
-    """Lower end, value and upper end of the size of a gap, no less than 0, and of the gap to the other side of 0."""
-    size, (low, high) = gap(row), newcombe_gap(row[:2], row[2:], level)
-    size, low, high = (size, low, high) if size >= 0 else (-size, -high, -low)
-    return [(max(low, 0), size, high), (-high, -size, -low)]
-
-
-def rise_end(now: Counts, before: Counts, level: float, upper: bool) -> float:
-    """The end of |gap now| - |gap before| over either sign, recovered from those of both (Zou and Donner 2008)."""
-    of_now, of_before = (signed_ends(row, level) for row in (now, before))
-    (low, size, _), (low_before, size_before, _) = of_now[0], of_before[0]
-    if not upper:
-        return min(size - value - math.hypot(size - low, high - value) for _, value, high in of_before)
-    if low_before == 0:
-        return max(high for *_, high in of_now)
-    return max(value - size_before + math.hypot(high - value, size_before - low_before) for _, value, high in of_now)
+def ends_of(row: Counts, level: float) -> tuple[float, float, float]:
+    low, high = newcombe_gap(row[:2], row[2:], level)
+    return low, gap(row), high
 
 
 def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
@@ -103,7 +90,8 @@ def test_the_interval_of_a_rise_of_a_gap_ends_at_what_is_allowed() -> None:
             p_value, upper = min(violation, compliance), bool(compliance < violation)
             if 1e-6 < p_value < 0.499:
                 shorter, longer = (
-                    rise_end(now, before, 1 - 2 * p_value * near, upper) for near in (1 + 1e-6, 1 - 1e-6)
+                    rise_ends(*(ends_of(row, 1 - 2 * p_value * near) for row in (now, before)))[upper]
+                    for near in (1 + 1e-6, 1 - 1e-6)
                 )
                 low, high = (shorter, longer) if upper else (longer, shorter)
                 assert low - 1e-6 <= allowed <= high + 1e-6

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from biasspark.gate.rule_tests import Aucs, compare_with_baseline, compare_with_bound
-from tests.oracle.intervals import logit_interval, newcombe_interval
+from tests.oracle.intervals import difference_ends, logit_interval, newcombe_interval, rise_ends
 
 Case = tuple[float, float, int, int, bool]
 """AUC, variance, sizes, and whether the interval is by the logit."""
@@ -66,24 +66,10 @@ def test_a_gap_of_no_size_is_tested_two_sided() -> None:
     assert interval_of(case, 1 - violation)[0] == pytest.approx(0.5, abs=1e-12)
 
 
-def difference_ends(now: tuple[float, float, float], before: tuple[float, float, float]) -> tuple[float, float]:
-    """Ends of a difference, recovered from (low, value, high) of both (Zou and Donner 2008)."""
-    change = now[1] - before[1]
-    up = now[2] - now[1], before[1] - before[0]
-    return (
-        change - math.hypot(now[1] - now[0], before[2] - before[1]),
-        change + (sum(up) if before[0] == 0 else math.hypot(*up)),
-    )
-
-
-def ends_of(kind: str, case: Case, level: float) -> tuple[float, float, float]:
-    """Of an AUC, or of the size of a gap, which is no less than 0."""
-    if kind == "max_drop":
-        low, high = interval_of(case, level)
-        return low, case[0], high
-    case = case if case[0] >= 0.5 else (1 - case[0], *case[1:])
+def ends_of(case: Case, level: float, shift: float) -> tuple[float, float, float]:
+    """Of an AUC less a shift, as for a gap."""
     low, high = interval_of(case, level)
-    return max(low - 0.5, 0), case[0] - 0.5, high - 0.5
+    return low - shift, case[0] - shift, high - shift
 
 
 def compare(now: Aucs, before: Aucs, kind: str, bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -100,11 +86,10 @@ def test_the_interval_of_a_change_ends_at_the_bound(now: Case, before: Case, bou
     assert violation + compliance == pytest.approx(1, abs=1e-15)
     p = min(violation, compliance)
     assume(1e-6 < p < 0.499)
+    ends, shift, at = (rise_ends, 0.5, bound) if kind == "max_rise" else (difference_ends, 0.0, -bound)
     shorter, longer = (
-        difference_ends(*(ends_of(kind, case, 1 - 2 * p * near) for case in (now, before)))
-        for near in (1 + 1e-6, 1 - 1e-6)
+        ends(*(ends_of(case, 1 - 2 * p * near, shift) for case in (now, before))) for near in (1 + 1e-6, 1 - 1e-6)
     )
-    at = bound if kind == "max_rise" else -bound
     if (kind == "max_rise") == (compliance < violation):
         assert shorter[1] - 1e-7 <= at <= longer[1] + 1e-7
     else:

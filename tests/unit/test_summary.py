@@ -18,7 +18,7 @@ from tests.fixtures.score_corpus import Scored, draw_corpus
 from tests.oracle.counts import Corpus, count_corpora
 from tests.oracle.optional_metrics import pinned_auc
 from tests.oracle.run_tables import Tables, compare_cells, measure_suite, sum_up
-from tests.oracle.suite import cut_cells
+from tests.oracle.suite import PAIRS, cut_cells
 
 AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 GAPS = ("negative_aeg", "positive_aeg")
@@ -31,7 +31,8 @@ def expect(score: np.ndarray, label: np.ndarray, identities: dict[str, np.ndarra
     tables: Tables = {"bias_metrics": {}, "pinned_auc": {}}
     for name in (name for name in identities if " & " not in name):
         cells = {cell: np.sort(scores) for cell, scores in cut_cells(score, label, identities[name]).items()}
-        tables["bias_metrics"][name,] = measure_suite(cells)
+        pairs = {metric: compare_cells(cells[low], cells[high]) for metric, (low, high) in PAIRS.items()}
+        tables["bias_metrics"][name,] = measure_suite(pairs)
         known_auc = compare_labels(~np.isnan(identities[name]))["auc"]
         tables["pinned_auc"][name,] = pinned_auc(cells) | {"known_auc": known_auc}
     return sum_up(compare_labels(True), tables)
