@@ -4,111 +4,49 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
 from biasspark.columns import FOUR_CELLS
 from biasspark.config import PinnedAuc, PinnedSkew
-from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
 from biasspark.ranking import sampled_trials
-from biasspark.ranking.counts import Counts
 from biasspark.ranking.kernels import pinned_trials, subsets
 from biasspark.ranking.kernels.blocks import Block
-from biasspark.ranking.kernels.pinned_trials import (
-    ALL_KNOWN,
-    BACKGROUND,
-    SUBGROUP,
-    Draw,
-    IdentityScores,
-    RangeScores,
-    choose_draw,
-    mean_and_sd,
-    pool_ranges,
-    sum_kept,
-)
+from biasspark.ranking.kernels.pinned_trials import ALL_KNOWN, BACKGROUND, SUBGROUP, Draw, mean_and_sd
 from biasspark.ranking.kernels.reference_sets import ReferenceSets
 from biasspark.ranking.kernels.subsets import Subset, stable_number
 from biasspark.ranking.sampled_trials import count_pools, list_subsets, sample_pinned_aucs, sum_kept_rows
 from biasspark.workflows.pinned_skew import check_identity
-from tests.harness.ranking_without_spark import (
-    array,
-    block_of,
-    category,
-    draw_positions,
-    draw_rows,
-    encoding_of,
-    flags,
-    frame_of,
-    membership_fields,
-    pack,
-    rank_batches,
-)
-from tests.oracle.pairs import Example, State, cross_all
+from tests.fixtures.local_corpus import LocalCorpus
+from tests.harness.ranking_without_spark import array, block_of, category, draw_positions, draw_rows, encoding_of, flags
 from tests.oracle.suite import ordered_doubled, weighted_auc
 
 INCLUDED = pytest.mark.parametrize("include", [True, False], ids=["of all", "of the others"])
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """Scores, labels, and the states of each identity by name."""
-
-    scores: Sequence[float]
-    labels: Sequence[bool]
-    states: dict[str, list[State]]
-    crossed: bool = False
-
-    @property
-    def encoding(self) -> Encoding:
-        return encoding_of(flags(*self.states), crossed=self.crossed)
-
-    def examples(self) -> list[Example]:
-        """Give the rows with the state of every identity by number: (overall), the configured ones, the pairs."""
-        rows = zip(*self.states.values(), strict=True)
-        singles = [cross_all(states) if self.crossed else states for states in rows]
-        return [
-            Example(score, label, (False, *states))
-            for score, label, states in zip(self.scores, self.labels, singles, strict=True)
-        ]
-
-    @property
-    def batch(self) -> pa.RecordBatch:
-        fields = membership_fields(self.encoding, self.states) | {("label", 0): self.labels}
-        return pack(self.encoding, fields, [self.scores])
-
-    def ranked(self, cuts: Sequence[float]) -> tuple[DataFrame, Encoding, list[Floats], Counts]:
-        """Give the rows as two tasks, and what is counted of them, cut at the boundaries."""
-        boundaries, half = [np.asarray(cuts, float)], len(self.scores) // 2
-        tasks = frame_of([self.batch.slice(0, half)], [self.batch.slice(half)])
-        return tasks, self.encoding, boundaries, rank_batches([self.batch], self.encoding, boundaries)
-
-    def measure(self, pinned: PinnedAuc, cuts: Sequence[float] = ()) -> dict[str, tuple[float, float]]:
-        """Give mean and standard deviation of the AUCs of all trials of every identity by name."""
-        sampled = sample_pinned_aucs(*self.ranked(cuts), pinned)
-        return dict(zip(self.encoding.names, zip(*sampled.tolist(), strict=True), strict=True))
+def measure(corpus: LocalCorpus, pinned: PinnedAuc) -> dict[str, tuple[float, float]]:
+    """Give mean and standard deviation of the AUCs of all trials of every identity by name."""
+    return dict(zip(corpus.encoding.names, zip(*corpus.sample(pinned).tolist(), strict=True), strict=True))
 
 
 def names_of(identity: str) -> tuple[str, str, str]:
     return "model 0", "all", identity
 
 
-def random_corpus(seed: int, rows: int = 60, levels: int = 12, crossed: bool = False) -> Corpus:
+def random_corpus(seed: int, levels: int = 12, **options: Any) -> LocalCorpus:
     """Identities of which the last has most rows, and nearly all of them unknown now and then."""
     shares = {"g0": (0.1, 0.6, 0.3), "g1": (0.3, 0.7, 0.0), "g2": (0.7, 0.1, 0.2)}
-    return Corpus(*draw_rows(seed, rows, levels, shares), crossed)
+    return LocalCorpus(*draw_rows(seed, 60, levels, shares), **options)
 
 
-def trial_by_pairs(corpus: Corpus, pinned: PinnedAuc, number: int) -> list[float]:
+def trial_by_pairs(corpus: LocalCorpus, pinned: PinnedAuc, number: int) -> list[float]:
     """Draw the places of each trial from the rows in the order (score, label), and count all pairs of the pool."""
     rows = sorted(
-        (one.score, one.positive, one.states[number]) for one in corpus.examples() if one.states[number] is not None
+        (one.score, one.positive, one.states[number]) for one in corpus.rows() if one.states[number] is not None
     )
     inside, outside = [row for row in rows if row[2]], [row for row in rows if not row[2]]
     if pinned.include_subgroup_in_background:
@@ -139,14 +77,15 @@ def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: p
     """Subsets are halved down to few rows, so that a tie is counted and not drawn, and batches hold few trials."""
     monkeypatch.setattr(subsets, "FEW", 2 + 3 * (seed % 2))
     monkeypatch.setattr(pinned_trials, "BATCH_ROWS", 1 + 40 * (seed % 3))
-    corpus = random_corpus(seed, levels=levels, crossed=seed == 1)
-    pinned = PinnedAuc(trials=5, seed=seed, include_subgroup_in_background=include)
-    wanted = {name: trial_by_pairs(corpus, pinned, number) for number, name in enumerate(corpus.encoding.names)}
+    corpora = [
+        random_corpus(seed, levels, crossed=seed == 1, cuts=cuts) for cuts in ([], [0.3, 0.5], np.arange(0, 3, 0.25))
+    ]
+    pinned, names = PinnedAuc(trials=5, seed=seed, include_subgroup_in_background=include), corpora[0].encoding.names
+    wanted = {name: trial_by_pairs(corpora[0], pinned, number) for number, name in enumerate(names)}
     assert wanted["(overall)"] == []
     assert wanted["g1"]
-    expected = {name: mean_and_sd(aucs) for name, aucs in wanted.items()}
-    for cuts in ([], [0.3, 0.5], np.arange(0.0, 3.0, 0.25).tolist()):
-        np.testing.assert_equal(corpus.measure(pinned, cuts), expected)
+    for corpus in corpora:
+        np.testing.assert_equal(measure(corpus, pinned), {name: mean_and_sd(aucs) for name, aucs in wanted.items()})
 
 
 @pytest.mark.parametrize(
@@ -159,38 +98,35 @@ def test_against_all_pairs(seed: int, levels: int, include: bool, monkeypatch: p
 )
 def test_the_larger_set_is_drawn_from(sizes: tuple[int, int], of_all: Draw, of_others: Draw) -> None:
     for include, wanted in ((True, of_all), (False, of_others)):
-        assert choose_draw((2, 3), sizes, include_subgroup=include) == wanted
+        assert pinned_trials.choose_draw((2, 3), sizes, include_subgroup=include) == wanted
 
 
 @INCLUDED
 def test_nothing_to_draw(include: bool) -> None:
-    nobody: list[State] = [False] * 6
-    unknown: list[State] = [None] * 6
-    corpus = Corpus(
-        [0.1, 0.2, 0.3] * 2, [False, True] * 3, {"nobody": nobody, "unknown": unknown, "one": [True, *nobody[1:]]}
-    )
+    nobody, unknown = [False] * 6, [None] * 6
+    identities = {"nobody": nobody, "unknown": unknown, "one": [True, *nobody[1:]]}
+    corpus = LocalCorpus([0.1, 0.2, 0.3] * 2, [False, True] * 3, identities, cuts=[0.15])
     pinned = PinnedAuc(trials=3, include_subgroup_in_background=include)
-    found = corpus.measure(pinned, [0.15])
+    found = measure(corpus, pinned)
     assert np.isnan([found[name] for name in ("(overall)", "nobody", "unknown")]).all()
-    negatives = Corpus([0.1, 0.2, 0.3], [False] * 3, {"g": [True, False, True]})
-    unannotated = Corpus([0.1, 0.2], [False, True], {"g": [None, None]})
+    negatives = LocalCorpus([0.1, 0.2, 0.3], [False] * 3, {"g": [True, False, True]})
+    unannotated = LocalCorpus([0.1, 0.2], [False, True], {"g": [None, None]})
     for one in (negatives, unannotated):
-        assert np.isnan(one.measure(pinned)["g"]).all()
+        assert np.isnan(measure(one, pinned)["g"]).all()
 
 
 def test_everybody_is_in_it() -> None:
     """All of D is the subgroup: every trial is the same, twice the corpus; and there is no background without it."""
     corpus = random_corpus(2)
-    everybody = Corpus(corpus.scores, corpus.labels, {"g": [True] * len(corpus.scores)})
-    auc = weighted_auc(corpus.scores, corpus.labels, [1.0] * len(corpus.scores))
-    assert everybody.measure(PinnedAuc(trials=4), [1.0])["g"] == (auc, 0.0)
-    assert np.isnan(everybody.measure(PinnedAuc(trials=4, include_subgroup_in_background=False))["g"]).all()
+    everybody = LocalCorpus(corpus.score, corpus.label, {"g": np.ones(len(corpus.score))}, cuts=[1.0])
+    auc = weighted_auc(corpus.score, corpus.label, np.ones(len(corpus.score)))
+    assert measure(everybody, PinnedAuc(trials=4))["g"] == (auc, 0.0)
+    assert np.isnan(measure(everybody, PinnedAuc(trials=4, include_subgroup_in_background=False))["g"]).all()
 
 
 def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
-    corpus = random_corpus(1)
-    counts = rank_batches([corpus.batch.slice(1)], corpus.encoding)
-    changed = frame_of([corpus.batch]), corpus.encoding, [np.empty(0)], counts
+    corpus, other = random_corpus(1), random_corpus(2)
+    changed = corpus.examples, corpus.encoding, corpus.boundaries, other.rank()
     with pytest.raises(InputError):
         sample_pinned_aucs(*changed, PinnedAuc(trials=1))
     with pytest.raises(InputError):
@@ -200,12 +136,11 @@ def test_a_corpus_that_changed_after_it_was_ranked_is_refused() -> None:
 def test_trials_are_refused_by_the_pairs_that_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampled_trials, "_MAX_TRIALS", 15)
     corpus = random_corpus(3, crossed=True)
-    encoding = replace(corpus.encoding, min_rows=1 << 20)
-    counts, pinned = rank_batches([corpus.batch], encoding), PinnedAuc(trials=5)
-    assert (len(counts.numbers) - 1, len(encoding.names) - 1) == (3, 6)
-    assert sample_pinned_aucs(frame_of([corpus.batch]), encoding, [np.empty(0)], counts, pinned).shape == (2, 4)
+    corpus.encoding = replace(corpus.encoding, min_rows=1 << 20)
+    assert (len(corpus.rank().numbers) - 1, len(corpus.encoding.names) - 1) == (3, 6)
+    assert corpus.sample(PinnedAuc(trials=5)).shape == (2, 4)
     with pytest.raises(InputError, match="pairs"):
-        sample_pinned_aucs(frame_of([corpus.batch]), encoding, [np.empty(0)], counts, PinnedAuc(trials=6))
+        corpus.sample(PinnedAuc(trials=6))
 
 
 # ---- sizes
@@ -224,7 +159,7 @@ def measure_blocks(
     blocks: tuple[list[Block], list[Block]], n_inside: int, n_outside: int, pinned: PinnedAuc
 ) -> np.ndarray:
     total = np.array([n_inside, n_inside, n_outside, n_outside]) // 2
-    scores = RangeScores(*blocks, ReferenceSets.of([0, 0], [1]))
+    scores = pinned_trials.RangeScores(*blocks, ReferenceSets.of([0, 0], [1]))
     return count_pools(pinned, names_of("g"), scores.identity(0), np.zeros_like(total), total)
 
 
@@ -241,7 +176,7 @@ def test_ties_of_hundreds_of_millions_of_rows(include: bool) -> None:
     pinned = PinnedAuc(trials=3, include_subgroup_in_background=include)
     counted = measure_blocks(blocks_of(counts), 8 * quarter, 8 * quarter, pinned)
     assert counted[:2].sum(axis=0).tolist() == [16 * quarter] * 3
-    [aucs] = pool_ranges([counted[None]])
+    [aucs] = pinned_trials.pool_ranges([counted[None]])
     assert aucs == pytest.approx([0.75] * 3, abs=1e-4)
     assert len(set(aucs)) == (3 if include else 1)
 
@@ -258,7 +193,7 @@ def test_pairs_across_ranges_pass_63_bits() -> None:
     rows = 5 * 10**9
     ranges = [np.array([[[rows], [0], [0]]]), np.array([[[rows], [3 * rows], [0]]]), np.array([[[0], [rows], [0]]])]
     # Of the pairs, 2 x 3 within a range are all wrong; the others are across ranges and right.
-    assert pool_ranges(ranges) == [[5 / 8]]
+    assert pinned_trials.pool_ranges(ranges) == [[5 / 8]]
 
 
 def test_mean_and_deviation() -> None:
@@ -274,11 +209,11 @@ Trial = tuple[int, int]
 """Twice U of the kept rows and of the rows of the other label in the subgroup, and in the background."""
 
 
-def keep_by_pairs(corpus: Corpus, skew: PinnedSkew) -> list[Trial]:
+def keep_by_pairs(corpus: LocalCorpus, skew: PinnedSkew) -> list[Trial]:
     """Keep the places of each trial in the order of scores, and count all pairs."""
 
     def scores_of(inside: bool, positive: bool) -> list[float]:
-        rows = zip(corpus.scores, corpus.labels, corpus.states[skew.identity], strict=True)
+        rows = zip(corpus.score.tolist(), corpus.label.tolist(), corpus.states[skew.identity], strict=True)
         return sorted(score for score, label, state in rows if state is inside and label is positive)
 
     positive = skew.cell.endswith("positive")
@@ -296,12 +231,12 @@ def keep_by_pairs(corpus: Corpus, skew: PinnedSkew) -> list[Trial]:
 def test_kept_rows_against_all_pairs(cell: str, levels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subsets are halved down to few rows, so that a tie is counted and not drawn."""
     monkeypatch.setattr(subsets, "FEW", 3)
-    corpus = Corpus(*draw_rows(5, 80, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)}))
+    rows = draw_rows(5, 80, levels, {"other": (0.2, 0.5, 0.3), "asked": (0.4, 0.4, 0.2)})
     skew = PinnedSkew(identity="asked", cell=cell, fraction=0.3, trials=6)
-    wanted = keep_by_pairs(corpus, skew)
+    wanted = keep_by_pairs(LocalCorpus(*rows), skew)
     assert len(set(wanted)) > 1 or levels == 1
     for cuts in ((), (0.3,), (0.0, 0.25, 0.5, 0.7, 0.9, 2.0)):
-        _, sums = sum_kept_rows(*corpus.ranked(cuts), skew)["model 0", "all"]
+        _, sums = LocalCorpus(*rows, cuts=cuts).keep_rows(skew)["model 0", "all"]
         assert [*sums] == wanted
 
 
@@ -337,11 +272,11 @@ def test_halves_are_dropped_of_the_decimal_that_was_written(fraction: float, n_r
 
 def test_sums_of_kept_rows_that_pass_64_bits() -> None:
     """A row above so many others that a few rows' placements add up to more than 2^63."""
-    rows = IdentityScores(np.array([[0, 1000]]), np.array([[0, 0]]))
+    rows = pinned_trials.IdentityScores(np.array([[0, 1000]]), np.array([[0, 0]]))
     far, skew = 10**18, PinnedSkew(identity="g", cell="subgroup_positive", trials=2)
     kept = list_subsets(skew, "model", "all", 1000)
     below, total = [far, 0, 3, 0], [far + 7, 1000, 3, 0]
-    sums = sum_kept(rows, below, total, FOUR_CELLS.index(skew.cell), kept)
+    sums = pinned_trials.sum_kept(rows, below, total, FOUR_CELLS.index(skew.cell), kept)
     assert sums.tolist() == [[2 * 500 * far, 2 * 500 * 3]] * 2
 
 
