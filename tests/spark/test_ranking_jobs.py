@@ -37,19 +37,19 @@ from tests.fixtures.ranked_rows import (
 from tests.harness.ranking_without_spark import frame_of, rank_batches
 from tests.oracle.suite import ordered_doubled
 from tests.unit.test_measured_sets import compute_all, draw_models
-from tests.unit.test_paired_placements import make_examples
+from tests.unit.test_task_rows import random_corpus
 
-SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 ARRAY<STRING>, {GROUP} INT, row_id BIGINT"
+SCHEMA = f"word_0 BIGINT, score_0 DOUBLE, score_1 DOUBLE, values_1 STRING, {GROUP} INT, row_id BIGINT"
 Job = Callable[[DataFrame, Encoding], Any]
 CUTS = [np.array([-0.5, 0.5]), np.array([0.0])]
 
 
-def examples_of(crossed: bool = False) -> tuple[Encoding, pa.RecordBatch, list[np.ndarray]]:
-    encoding, batch, columns = make_examples(21, crossed)
-    both = batch.filter(pa.array(columns[1]))
-    numbers = np.arange(len(both))
-    both = both.append_column(GROUP, pa.array(numbers % 7, pa.int32()))
-    return encoding, both.append_column("row_id", pa.array(numbers)), [column[columns[1]] for column in columns]
+def examples_of() -> tuple[Encoding, pa.RecordBatch, list[np.ndarray]]:
+    corpus = random_corpus(21, crossed=False)
+    chosen = corpus.usable.all(axis=0)
+    both, numbers = corpus.batch.filter(pa.array(chosen)), np.arange(chosen.sum())
+    both = both.append_column(GROUP, pa.array(numbers % 7, pa.int32())).append_column("row_id", pa.array(numbers))
+    return corpus.encoding, both, [column[chosen] for column in (corpus.label, corpus.inside, *corpus.scores)]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_job_gives_what_it_gives_without_an_engine(examples: DataFrame, job: J
 
 
 def test_rows_have_the_placements_of_the_oracle(examples: DataFrame) -> None:
-    encoding, _, (label, _, short, *scores) = examples_of()
+    encoding, _, (label, short, *scores) = examples_of()
     in_slices = np.array([np.ones(len(label), bool), short == 1])
     labels = np.stack([[(in_slices & (label == value)).sum(axis=1)] * 2 for value in (0, 1)])
     rows = rank_rows(examples, encoding, CUTS, labels).collect()
