@@ -9,12 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from biasspark.ranking.kernels.blocks import (
-    Block,
-    merge_cells,
-    sort_cells,
-    sort_memberships,
-)
+from biasspark.ranking.kernels.blocks import Block, merge_cells, sort_cells, sort_memberships
 from biasspark.ranking.kernels.codec import dump
 
 NO_CUT = np.empty(0)

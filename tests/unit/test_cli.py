@@ -64,21 +64,6 @@ class SparkFailure(Exception):
         return self._condition
 
 
-class OldSparkFailure(Exception):
-    """The same, with the method name of Spark 3.5."""
-
-    def getErrorClass(self) -> str:
-        return "DIVIDE_BY_ZERO"
-
-
-class JavaFailure(Exception):
-    """A py4j error, whose condition is in its Java exception."""
-
-    def __init__(self) -> None:
-        super().__init__(CANARY)
-        self.java_exception = SparkFailure("FAILED_READ_FILE.NO_HINT")
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -309,10 +294,12 @@ class TestExit:
 
 class TestUnexpected:
     def test_the_condition_is_that_of_spark_3_5_of_java_or_of_the_cause(self) -> None:
-        of_cause, one, other = ValueError(CANARY), ValueError(), ValueError()
+        old, of_java, of_cause, one, other = (ValueError(CANARY) for _ in range(5))
+        old.getErrorClass = lambda: "DIVIDE_BY_ZERO"  # type: ignore[attr-defined]  # the name in Spark 3.5
+        of_java.java_exception = SparkFailure("FAILED_READ_FILE.NO_HINT")  # type: ignore[attr-defined]  # as py4j has it
         of_cause.__cause__ = SparkFailure("OUTER.INNER")
         one.__cause__, other.__cause__ = other, one  # a ring
-        errors = (SparkFailure("NOT_FOUND"), OldSparkFailure(), JavaFailure(), of_cause, one)
+        errors = (SparkFailure("NOT_FOUND"), old, of_java, of_cause, one)
         conditions = ["NOT_FOUND", "DIVIDE_BY_ZERO", "FAILED_READ_FILE.NO_HINT", "OUTER.INNER", None]
         assert list(map(find_error_condition, errors)) == conditions
 

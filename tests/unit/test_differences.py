@@ -10,12 +10,7 @@ import pytest
 from scipy import stats
 from scipy.stats import binom, norm
 
-from biasspark.comparison.differences import (
-    DifferenceEstimate,
-    PairedMetric,
-    estimate_difference,
-    noninferiority_test,
-)
+from biasspark.comparison.differences import DifferenceEstimate, PairedMetric, estimate_difference, noninferiority_test
 from biasspark.comparison.model_comparisons import judge_difference
 from biasspark.metrics.intervals import benjamini_hochberg
 from scripts.simulations.comparison_coverage import Setting, estimate

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from biasspark.comparison.model_comparisons import (
-    Scope,
-    scope_warnings,
-    unclustered_warnings,
-)
+from biasspark.comparison.model_comparisons import Scope, scope_warnings, unclustered_warnings
 from biasspark.config import Compare
 
 COMPARE = Compare(baseline="old", models=("a", "b", "c"), method="jackknife", groups=50, cluster="author")

@@ -14,14 +14,7 @@ from scipy.stats import false_discovery_control, norm
 from biasspark.attribution.pairs import Examples, Sample, Samples, Sides, grow_and_measure, sort_examples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
-from tests.oracle.pair_trees import (
-    PairTree,
-    chance_p_value,
-    labels_of,
-    paired_p_value,
-    select_rows,
-    write_out_pairs,
-)
+from tests.oracle.pair_trees import PairTree, chance_p_value, labels_of, paired_p_value, select_rows, write_out_pairs
 from tests.oracle.suite import variance_of_pairs
 
 AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -54,20 +55,10 @@ def compare(*rows: dict[str, Any]) -> SideBySide:
     return SideBySide(request=request, run=RUN, columns=tuple(rows[0]) if rows else ("slice",), slices=(part,))
 
 
-def cells_of(line: str) -> list[str]:
-    """Return the cells of a line of a Markdown table, as GitHub cuts them: at every pipe without a backslash."""
-    cells, escaped = [""], False
-    for character in line.strip().removeprefix("|"):
-        if character == "|" and not escaped:
-            cells.append("")
-        else:
-            cells[-1] += character
-        escaped = character == "\\" and not escaped
-    return [cell.strip() for cell in cells[:-1]]
-
-
 def table_of(markdown: str) -> list[list[str]]:
-    return [cells_of(line) for line in markdown.splitlines() if line.startswith("|")]
+    """Return the cells of a Markdown table by line, as GitHub cuts them: at every pipe without a backslash."""
+    rows = [re.findall(r"((?:[^\\|]|\\.)*)\|", line[1:]) for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows]
 
 
 class TestText:

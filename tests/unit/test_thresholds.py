@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biasspark.metrics.thresholds import (
-    score_histograms,
-    threshold_rates,
-    threshold_summary,
-)
+from biasspark.metrics.thresholds import score_histograms, threshold_rates, threshold_summary
 from biasspark.tables.schemas import SCORE_HISTOGRAMS, THRESHOLD_RATES, THRESHOLD_SUMMARY
 from tests.fixtures.edge_case_corpus import THRESHOLDS, EdgeCases, assert_rows, edge_cases, is_crossed
 from tests.oracle import optional_metrics as oracle
