@@ -7,7 +7,6 @@ run_date only: the formats find the files of a run by their statistics of run_id
 from __future__ import annotations
 
 import os
-import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -22,8 +21,8 @@ from biasspark.errors import ConfigError, Fault
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import PARTITION, no_nan, spark_schema, to_frame
+from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, Table
+from biasspark.tables.spark_schemas import PARTITION, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
@@ -33,24 +32,17 @@ from biasspark.tables.storage_errors import (
 )
 
 _EXTENSIONS = "spark.sql.extensions"
-_CONFIGURED_SPARK = "4.1"
-"""The version of Spark in the files conf/lake-*.conf."""
-CONSTRAINT = "delta.constraints."
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class LakeStore(CatalogStore):
     """Tables of a catalog in a format with transactions, each partitioned by run_date.
 
-    ``extension`` is the class in ``spark.sql.extensions``, ``catalog_settings`` are the settings of a catalog, by the
-    suffix after its name, and ``artifacts`` the tested runtimes by version of Spark. Iceberg has none for 4.2 yet, and
-    neither has one for 4.3.
+    ``extension`` is the class in ``spark.sql.extensions``.
     """
 
     partition = (RUN_DATE.name,)
     extension: ClassVar[str]
-    catalog_settings: ClassVar[Mapping[str, str]]
-    artifacts: ClassVar[Mapping[str, str]]
     _creating: ClassVar[Lock] = Lock()
 
     @abstractmethod
@@ -116,57 +108,24 @@ class LakeStore(CatalogStore):
         with storage_errors(self.name(table.name), "compacted"):
             self._optimize(spark, table, before)
 
-    def _read_properties(self, spark: SparkSession, table: Table) -> dict[str, str]:
-        return dict(map(tuple, spark.sql(f"SHOW TBLPROPERTIES {self.name(table.name)}").collect()))
-
     def _runtime_fault(self, spark: SparkSession, missing: str) -> Fault:
-        """Return the fault of a session without the runtime of the format, with the flags that add it."""
-        version, file = ".".join(spark.version.split(".")[:2]), f"conf/lake-{self.provider}.conf"
-        if artifact := self.artifacts.get(version):
-            of_catalog = {f"spark.sql.catalog.{self.catalog}{key}": text for key, text in self.catalog_settings.items()}
-            settings = {_EXTENSIONS: self.extension} | of_catalog
-            flags = " ".join(f"--conf {key}={value}" for key, value in settings.items())
-            from_file = f"--properties-file {file}, or " if version == _CONFIGURED_SPARK else ""
-            rule = f"The session of Spark {spark.version} lacks {missing}. A table format needs its runtime."
-            fix = f"Give spark-submit {from_file}--packages {artifact} {flags}"
-        else:
-            rule = f"Spark {spark.version} runs, and no runtime of {self.provider.title()} for it is known."
-            install = f"(pip install 'pyspark=={_CONFIGURED_SPARK}.*')"
-            fix = f'Run Spark {_CONFIGURED_SPARK} {install} with {file}, or set format = "parquet".'
+        """Return the fault of a session without the runtime of the format."""
+        rule = f"The session of Spark {spark.version} lacks {missing}. A table format needs its runtime."
+        flags = f"--properties-file conf/lake-{self.provider}.conf, which is for Spark 4.1"
+        fix = f'Give spark-submit {flags}; docs/runs.md names the other runtimes. Or set format = "parquet".'
         return Fault(("output", "format"), self.provider, rule, fix)
 
 
-def list_unchecked(table: Table, properties: Mapping[str, str]) -> list[Column]:
-    """Return the columns that no check in the properties of a Delta table names."""
-    checks = " ".join(text for name, text in properties.items() if name.startswith(CONSTRAINT))
-    checked = set(re.findall(r"\w+", checks))
-    return [column for column in table.columns if column.name not in checked]
-
-
 class DeltaStore(LakeStore):
-    """Delta tables of a catalog, which enforce NOT NULL and that no DOUBLE is NaN."""
+    """Delta tables of a catalog, which enforce NOT NULL."""
 
     provider = "delta"
     extension = "io.delta.sql.DeltaSparkSessionExtension"
-    catalog_settings: ClassVar[Mapping[str, str]] = {"": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
-    artifacts: ClassVar[Mapping[str, str]] = {
-        "3.5": "io.delta:delta-spark_2.12:3.3.2",
-        "4.0": "io.delta:delta-spark_4.0_2.13:4.4.0",
-        "4.1": "io.delta:delta-spark_4.1_2.13:4.3.1",
-        "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
-    }
 
     def _refuse_session(self, spark: SparkSession) -> None:
         """See `LakeStore`. Databricks has Delta without settings."""
         if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
             super()._refuse_session(spark)
-
-    def _properties(self, table: Table) -> dict[str, str]:
-        return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table.columns).items()}
-
-    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
-        added = no_nan(list_unchecked(table, self._read_properties(spark, table)))
-        return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         name, hours = self.name(table.name), max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
@@ -181,38 +140,18 @@ class DeltaStore(LakeStore):
 
 
 class IcebergStore(LakeStore):
-    """Iceberg tables of a catalog, which enforce NOT NULL and know their key."""
+    """Iceberg tables of a catalog, which enforce NOT NULL."""
 
     provider = "iceberg"
     extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-    catalog_settings: ClassVar[Mapping[str, str]] = {
-        "": "org.apache.iceberg.spark.SparkCatalog",
-        ".type": "hadoop",
-        ".warehouse": "PATH",
+    properties: ClassVar[Mapping[str, str]] = {
+        # The rows of a run have one run date and are sorted: no shuffle and no sort are needed.
+        "write.distribution-mode": "none",
+        "write.spark.fanout.enabled": "true",
+        # Each commit writes a metadata file. Ten earlier ones are kept.
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "10",
     }
-    artifacts: ClassVar[Mapping[str, str]] = {
-        "3.5": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.11.0",
-        "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-        "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    }
-
-    def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - Delta's
-        return {
-            # The rows of a run have one run date and are sorted: no shuffle and no sort are needed.
-            "write.distribution-mode": "none",
-            "write.spark.fanout.enabled": "true",
-            # Each commit writes a metadata file. Ten earlier ones are kept.
-            "write.metadata.delete-after-commit.enabled": "true",
-            "write.metadata.previous-versions-max": "10",
-        }
-
-    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
-        """Set the identifier fields where they are not set, unless the key has a DOUBLE, which cannot be one."""
-        if not table.unique or any(column.type == "DOUBLE" for column in table.key):
-            return []
-        if "identifier-fields" in self._read_properties(spark, table):
-            return []
-        return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Call the procedures of the format. Orphaned files are removed if they are a day old."""
