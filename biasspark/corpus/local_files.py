@@ -38,10 +38,10 @@ from biasspark.corpus.csv_rows import refuse_unknown_header
 from biasspark.corpus.input_files import OF_PATTERNS, refuse_empty, refuse_files_of_tables, refuse_skipped, write_date
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
-from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.session.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
+from biasspark.tables.delta import is_installed, list_features
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.text import closest_match
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -30,7 +31,6 @@ import pyspark.sql.functions as F
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark.delta_rs import is_installed, list_features
 from biasspark.errors import ConfigError, Fault, InputError, has_condition, how_to_install, redact
 from biasspark.expressions.sql import quote_name
 from biasspark.session import is_embedded
@@ -79,9 +79,10 @@ class DeltaLog:
         log = self._open()
         if log is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            schema, partition = self._schema(self.table.columns), [RUN_DATE.name]
-            create = import_module("deltalake").DeltaTable.create
-            log = create(self.folder, schema, "ignore", partition_by=partition, description=self.table.comment)
+            library, schema = import_module("deltalake"), self._schema(self.table.columns)
+            once = library.CommitProperties(max_commit_retries=0)  # a second creation would be a change for writers
+            described = {"partition_by": [RUN_DATE.name], "description": self.table.comment, "commit_properties": once}
+            log = library.DeltaTable.create(self.folder, schema, "ignore", **described)
         present = {field.name for field in log.schema().fields}
         if new := [column for column in self.table.columns if column.name not in present]:
             log.alter.add_columns(self._schema(new).fields)
@@ -187,6 +188,21 @@ def _without_statistics() -> Any:
     return library.WriterProperties(
         default_column_properties=library.ColumnProperties(statistics_enabled="NONE"), column_properties=ids
     )
+
+
+def is_installed() -> bool:
+    """Return whether delta-rs is installed."""
+    return find_spec("deltalake") is not None
+
+
+def list_features(log: Any, *, reading: bool = False) -> set[str]:
+    """Return the features that writers, or readers, of a table must support, or the version of an old protocol."""
+    protocol = log.protocol()
+    named = {*(protocol.reader_features or ()), *(() if reading else protocol.writer_features or ())}
+    versions = f"version {protocol.min_reader_version}, {protocol.min_writer_version} of the protocol"
+    # Up to these versions, the only features are NOT NULL and checks.
+    is_plain = protocol.min_reader_version <= 1 and (reading or protocol.min_writer_version <= 3)
+    return named or (set() if is_plain else {versions})
 
 
 class DeltaFolder(DeltaStore):

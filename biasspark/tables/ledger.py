@@ -171,19 +171,6 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     return before
 
 
-def check_latest(spark: SparkSession, store: Store, latest: Run, run_id: str) -> None:
-    """Raise `InputError` for a run that is not the latest of its date: only a visible run can be accepted."""
-    if run_id == latest.run_id:
-        return
-    rows = _select(read_ledger(spark, store, latest.run_date), latest.job, latest.corpus)
-    is_published = any(row["run_id"] == run_id for row in rows)
-    fault = "a later one has superseded it" if is_published else f"no such run of {latest.job} is published"
-    raise InputError(
-        f"run_id: {show_value(run_id)}, {fault} for {latest.run_date}, corpus {show_value(latest.corpus)}. Only the "
-        f"run that readers see is accepted. Leave --run-id out to accept {latest.run_id}."
-    )
-
-
 def find_acceptance(spark: SparkSession, store: Store, run: Run) -> LedgerRow | None:
     """Return the first row of the ledger by which a person or the gate accepted a run; None if nobody did."""
     rows = sorted(read_ledger(spark, store, run.run_date), key=by_publication)

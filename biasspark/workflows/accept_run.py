@@ -12,7 +12,8 @@ from contextlib import suppress
 from biasspark.cli import Command, Outcome, Progress, flag, on_date
 from biasspark.config import load_config
 from biasspark.config.declaration import broken_text_rule
-from biasspark.tables.ledger import accept, check_latest, find_acceptance, find_published
+from biasspark.errors import InputError
+from biasspark.tables.ledger import accept, find_acceptance, find_published
 from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
 from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
@@ -43,7 +44,9 @@ def main(arguments: argparse.Namespace) -> Outcome:
     with open_tables(ACCEPT_RUN, config, progress) as (spark, store):
         store.check(spark, (BIAS_RUNS,))
         latest = find_published(spark, store, BIAS_METRICS.job, arguments.run_date, config.corpus.name)
-        check_latest(spark, store, latest, latest.run_id if arguments.run_id is None else arguments.run_id)
+        if arguments.run_id not in (None, latest.run_id):
+            shown = f"--run-id {show_value(arguments.run_id)}: readers of {latest.run_date} see {latest.run_id}"
+            raise InputError(f"{shown}. Only that run can be accepted. Leave --run-id out to accept it.")
         check_tables(spark, store, latest)
         summary = {
             "job": ACCEPT_RUN,

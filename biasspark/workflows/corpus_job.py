@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, timedelta
 from functools import cache, partial
 from typing import NamedTuple, TypeVar
 
@@ -91,12 +91,11 @@ class RunContext:
         if judged.alerts is not None:
             tables = {**tables, judged.table: judged.alerts}
         self.progress.stage(f"publishing {format_count(len(tables), 'table')} as {run.run_id}")
-        date_warnings = () if run.window_start else warn_of_future(run.run_date, config.corpus.run_date_column)
         record = RunRecord(
             n_rows=counts.n_rows,
             n_rejected=counts.n_rejected,
             rejects=counts.rejects,
-            warnings=(*date_warnings, *warnings, *judged.warnings),
+            warnings=(*warnings, *judged.warnings),
             config=config.json,
             config_hash=config.hash,
             code_version=__version__,
@@ -118,16 +117,6 @@ class RunContext:
         summary |= {"gate": gate_result.outcome} if gate_result else {}
         text += "".join(f"\nwarning: {warning}" for warning in messages)
         return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)
-
-
-def warn_of_future(run_date: date, run_date_column: str | None) -> tuple[str, ...]:
-    """Return a warning if a run date is in the future in every time zone and no column has the dates of rows."""
-    if run_date_column is not None or run_date <= datetime.now(timezone(timedelta(hours=14))).date():
-        return ()
-    return (
-        f"--run-date {run_date}: it is in the future, and without [corpus] run_date_column every date has all rows. Is "
-        "it the right date?",
-    )
 
 
 T = TypeVar("T")
@@ -226,8 +215,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
     read = partial(read_corpus, corpus=config.corpus, measures=job.measures(config))
     plan = job.plan(config) if arguments.dry_run else None
     progress, days = cli.Progress(), list_days(arguments.run_date, config)
-    date_warnings = warn_of_future(days[0], config.corpus.run_date_column)
-    for warning in (*date_warnings, *plan.warnings) if plan else ():  # a run prints them at its end
+    for warning in plan.warnings if plan else ():  # a run prints them at its end
         cli.write_stderr(f"warning: {show_visibly(warning)}\n")
     starts_workers = not (plan or find_session()) and config.models and config.ranking.engine == "blocks"
     with open_tables(job.name, config, progress) as (spark, store), ExitStack() as stack:

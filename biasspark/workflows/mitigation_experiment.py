@@ -281,15 +281,6 @@ def judge(
 ) -> Outcome:
     """Return the outcome of the experiment: exit code 5 if the mitigated model is not the best, or if a gate failed."""
     best = find_best(models)
-    known = [model for model in models if None not in (model[DIFFERENCE], model[LOWEST_BPSN])]
-    by_measure = ""
-    if len(known) > 1:
-        by_difference = min(known, key=lambda model: float(model[DIFFERENCE]))["model"]
-        by_bpsn = max(known, key=lambda model: float(model[LOWEST_BPSN]))["model"]
-        by_measure = (
-            f"By {DIFFERENCE}, the measure of the paper, the best is {by_difference}; by {LOWEST_BPSN} it is "
-            f"{by_bpsn}. Neither has an interval: the comparison tells whether a difference is more than chance."
-        )
     is_mitigated = best == MITIGATED
     evidence = {
         model["model"]: f"; {model[BETTER]:,} of its comparisons are significantly better, {model[WORSE]:,} worse"
@@ -304,7 +295,7 @@ def judge(
         format_table(marked, ("model", "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
-        by_measure,
+        f"best: by {DIFFERENCE}, the measure of the paper, and by {LOWEST_BPSN}. Neither has an interval.",
         f"The {MITIGATED} model is {'' if is_mitigated else 'NOT '}best by both measures{evidence.get(MITIGATED, '')}.",
     )
     summary = {**measured.summary, "job": JOB, "models": models, "best": best}

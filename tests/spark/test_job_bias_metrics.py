@@ -6,7 +6,6 @@ import json
 import math
 import re
 import tomllib
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.corpus.read import read_corpus
 from biasspark.workflows import corpus_job
-from biasspark.workflows.corpus_job import warn_of_future
 from tests.harness.main_job import (
     CANARY,
     N_ROWS,
@@ -141,19 +139,6 @@ def test_what_fails_after_a_run_is_published_is_a_warning(
     [warning] = done.summary["warnings"]
     assert all(part in warning for part in (done.summary["run_id"], "ValueError"))
     assert ask(tmp_path / "warehouse", "SELECT count(*) > 0 FROM latest_bias_metrics") == [(True,)]
-
-
-def test_a_date_in_the_future_is_warned_of_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Only without a column of dates: every date would have the same rows."""
-    future = "2999-12-31"
-    write_parquet(tmp_path / "corpus", make_rows(200) | {"day": [future] * 200})
-    config, column = write_config(tmp_path), ("--set", 'corpus.run_date_column="day"')
-    for flags, n_warnings in (((), 1), (column, 0)):
-        done = run_well(config, *flags, run_date=future)
-        assert sum(future in warning for warning in done.summary["warnings"]) == n_warnings
-        assert (future in run(config, "--dry-run", *flags, run_date=future).err) == (n_warnings > 0)
-    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
-    assert [warn_of_future(tomorrow + timedelta(days=days), None) == () for days in (-1, 1)] == [True, False]
 
 
 def test_a_run_that_is_published_while_the_corpus_is_opened_stays(

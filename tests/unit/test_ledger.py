@@ -11,13 +11,11 @@ from pyspark.sql import SparkSession
 
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.tables.ledger import (
-    check_latest,
     find_published,
     list_accepted,
     list_configurations,
     list_published,
     refuse_conflict,
-    to_run,
 )
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, U_STATISTICS
@@ -119,16 +117,6 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_
     assert [run.run_id for run in list_accepted(SPARK, store, a_run())] == ["f", "d"]
     assert [*accepted.values()][-1] == {"x": 1}
     assert [run.wrote(U_STATISTICS) for run in accepted] == [False, False, True]
-
-
-def test_only_the_run_that_readers_see_is_accepted() -> None:
-    store = ledger(row("a", 1), row("b", 2))
-    latest = to_run(row("b", 2) | {"window_start": None})
-    check_latest(SPARK, store, latest, "b")
-    with pytest.raises(InputError, match="superseded"):
-        check_latest(SPARK, store, latest, "a")
-    with pytest.raises(InputError, match="no such run"):
-        check_latest(SPARK, store, latest, "c")
 
 
 def test_a_run_gives_way_to_one_that_came_to_the_ledger_since_it_started() -> None:
