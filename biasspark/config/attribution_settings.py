@@ -8,8 +8,8 @@ from typing import Any
 
 from biasspark.columns import OVERALL
 from biasspark.config import kinds
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, setting
-from biasspark.text import list_choices, quote
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, setting, unknown
+from biasspark.text import quote
 
 TARGETS = ("auc", "cross_entropy", "gini")
 MAX_DEPTH = 10
@@ -188,9 +188,7 @@ class Attribution(Section):
         """Report models that do not exist."""
         for pair in self.compare:
             for name in [name for name in pair if name not in models]:
-                rule = f"There is no model {quote(name)}. The models are {list_choices(models)}."
-                written.refuse_entry("compare", pair, rule, guess(name, models, "Correct it."))
+                written.refuse_entry("compare", pair, *unknown("model", name, models))
         link = written["link"]
         for name in [name for name in link.keys if name not in models]:
-            what = f"there is no such model. The models are {list_choices(models)}."
-            link[str(name)].complain(what, guess(name, models))
+            link[name].refuse(*unknown("model", name, models))

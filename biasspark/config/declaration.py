@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self, TypeGuard, TypeVar
 
 from biasspark.errors import ABSENT, ConfigError, Fault, Key, KeyPath, Setting, Text, Value, Words, type_of
-from biasspark.text import closest_match, describe_type, show_value
+from biasspark.text import closest_match, describe_type, list_choices, show_value
 
 REQUIRED = ABSENT
 CORRECT = "Correct it, or leave it out."
@@ -188,6 +188,13 @@ def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") ->
     """Return the advice to use the closest known word, or `otherwise` if none is close."""
     close = closest_match(word, tuple(known))
     return f"Did you mean {close}?" if close else otherwise
+
+
+def unknown(what: str, name: str | None, known: Sequence[str]) -> tuple[Text, Text]:
+    """Return the rule and the fix for the name of a model, a slice or a metric that does not exist."""
+    return f"There is no {what} {show_value(name)}. The {what}s are {list_choices(known) or 'none'}.", guess(
+        name, known
+    )
 
 
 # ---- values

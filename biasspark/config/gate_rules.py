@@ -8,7 +8,7 @@ from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config import kinds
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, repeated, setting, write
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, repeated, setting, unknown, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS, Compare
 from biasspark.text import list_choices, quote
@@ -154,15 +154,14 @@ class Rule(Section):
         """
         for key, known in (("models", models), ("slices", (ALL_ROWS, *slices))):
             for name in [name for name in dict.fromkeys(getattr(self, key)) if known and name not in known]:
-                rule = f"There is no such {_SINGULAR[key]}. The {key} are {list_choices(known)}."
-                written.refuse_entry(key, name, rule, guess(name, known), _SINGULAR[key])
+                written.refuse_entry(key, name, *unknown(_SINGULAR[key], name, known), _SINGULAR[key])
         if identities is not None and self.metric != OVERALL_METRIC:
             if not identities.sources:
                 written["metric"].refuse("[identities] is missing, and this metric needs them.", "Name some.")
                 return
             for name in dict.fromkeys(self.identities or ()):
-                if unknown := identities.explain_name(name):
-                    written.refuse_entry("identities", name, *unknown, _SINGULAR["identities"])
+                if explained := identities.explain_name(name):
+                    written.refuse_entry("identities", name, *explained, _SINGULAR["identities"])
 
     def check_baseline(self, written: Spot, models: Sequence[str], compare: Compare | None, is_sound: bool) -> None:
         """Report a baseline with which ``[compare]``, if it has no fault, does not compare the models."""
@@ -171,18 +170,15 @@ class Rule(Section):
             rule = "biasspark compare compares AUCs and their gaps only."
             spot.refuse(rule, "Remove it, or take another metric.")
         elif self.baseline not in models:
-            rule = f"There is no such model. The models are {list_choices(models)}."
-            spot.refuse(rule, guess(self.baseline, models))
+            spot.refuse(*unknown("model", self.baseline, models))
         elif self.baseline in self.models:
             spot.refuse("It is also the model. A model is compared with a different one.", "Name another.")
-        elif is_sound and compare is None:
-            rule = "[compare] is missing, and biasspark compare judges the rule by it."
-            spot.refuse(rule, write(("compare", "baseline"), self.baseline))
-        elif is_sound and compare and self.baseline != compare.baseline:
-            spot.refuse(f"The baseline of [compare] is {quote(compare.baseline)}.", "Write the same in both.")
-        elif is_sound and compare and (left_out := set(self.models) - set(compared := compare.compared(models))):
-            rule = f"[compare] compares {list_choices(compared)} with it, but not {list_choices(sorted(left_out))}."
-            spot.refuse(rule, "Name what it compares, or change [compare].")
+        elif is_sound and not (
+            compare and self.baseline == compare.baseline and {*self.models} <= {*compare.compared(models)}
+        ):
+            rule = "[compare] does not compare these models with it, and biasspark compare judges the rule by it."
+            wanted = {"baseline": self.baseline} | ({"models": self.models} if self.models else {})
+            spot.refuse(rule, write(("compare",), wanted))
 
 
 @dataclass(frozen=True, kw_only=True)

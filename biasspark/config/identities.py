@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Self
 
 from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, repeated, setting
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting
 from biasspark.config.toml_file import URI_SCHEME, locate, read_text
 from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value
 from biasspark.text import closest_match, list_first, quote
@@ -202,10 +201,6 @@ class Identities(Section):
                 written[key].complain(what, "Rename or remove one.")
         if fault := too_many_pairs(len(keys), self.crossed):
             written.reader.faults.append(fault)
-        elif self.crossed.pairs:
-            for name in repeated([*keys, *(f"{first}{PAIR}{second}" for first, second in combinations(keys, 2))]):
-                rule = f"A pair would be the second identity named {quote(name)}. Identities must differ."
-                written["crossed"].within("pairs", True).refuse(rule, "Rename one.")
         if written.sound() and not self.sources:
             what = "no identity is named. At least one of columns, categorical, array, predicates, terms is required."
             written.complain(what, written.write(columns=["male", "female"]))

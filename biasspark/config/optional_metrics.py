@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from biasspark.columns import FOUR_CELLS, OVERALL_METRIC, SUITE_AUCS, SUITE_GAPS
 from biasspark.config import kinds
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, guess, is_finite_number, setting
-from biasspark.text import list_choices, show_value
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, is_finite_number, setting, unknown
+from biasspark.text import show_value
 
 SUITE_METRICS = (*SUITE_AUCS, OVERALL_METRIC, *SUITE_GAPS)
 MAX_TRIALS = 100_000
@@ -165,8 +165,7 @@ class MinimumCellRows(Section):
     def check(self, written: Spot) -> None:
         """Report metrics that are not in the suite."""
         for name in [name for name in self.metrics if name not in SUITE_METRICS]:
-            what = f"there is no such metric. The metrics are {', '.join(SUITE_METRICS)}."
-            written["metrics"][name].complain(what, guess(name, SUITE_METRICS))
+            written["metrics"][name].refuse(*unknown("metric", name, SUITE_METRICS))
 
     def resolve(self) -> Self:
         """Return the settings with the metrics in the order of the suite."""
@@ -227,14 +226,11 @@ class Compare(Section):
         """Report models that do not exist."""
         candidates = [name for name in models if name != self.baseline]
         if self.baseline and self.baseline not in models:
-            rule = f"It must be one of the models {list_choices(models)}."
-            written["baseline"].refuse(rule, guess(self.baseline, models, "Name one of them."))
+            written["baseline"].refuse(*unknown("model", self.baseline, models))
         if "models" not in written and not candidates:
             written["baseline"].complain("there is no other model to compare with it.", "Add another model.")
         for name in [name for name in dict.fromkeys(self.models) if name not in candidates]:
-            known = f"one of {list_choices(candidates)}" if candidates else "one of the models"
-            rule = f"It must be {known}, and not the baseline."
-            written.refuse_entry("models", name, rule, guess(name, candidates, "Correct or remove it."))
+            written.refuse_entry("models", name, *unknown("other model", name, candidates))
 
 
 def divide(low: float, high: float, parts: int) -> tuple[float, ...]:

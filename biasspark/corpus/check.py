@@ -14,14 +14,17 @@ from pyspark.sql import types as T
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Attribution, Label, LabelBalance, Measures
-from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, find_error_condition
+from biasspark.errors import ABSENT, Fault, InputError, Key, KeyPath, Setting, Text, Words, find_error_condition
 from biasspark.session import expression, is_embedded
 from biasspark.session.spark_errors import TYPE_MISMATCH, translate_spark_errors
 from biasspark.text import closest_match, show_value
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 MAX_CATEGORICAL = 58
-NAME_ANOTHER = "Name one that it has."
+NAME_ANOTHER = Words(
+    "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it.",
+    "Name one that it has.",
+)
 
 Use = Literal["category", "number", "fraction", "text", "array"]
 _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
@@ -65,21 +68,20 @@ def list_columns(measures: Measures, id_column: str | None) -> Iterator[Configur
 
 
 class ColumnNames:
-    """The columns of a corpus in messages. `fix` says how to fix a missing column if no column has a similar name."""
+    """The columns of a corpus in messages, which list them once."""
 
-    def __init__(self, names: Sequence[str], fix: str = NAME_ANOTHER) -> None:
-        self.names, self.fix = names, fix
-        self._are_listed = False
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self._are_listed = names, False
 
     def list_after(self, rule: str) -> str:
         """Return a rule, the first time followed by all columns."""
         listed, self._are_listed = self._are_listed, True
         return rule if listed else f"{rule} It has: {', '.join(self.names)}."
 
-    def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: str | None = None) -> Fault:
+    def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: Text = NAME_ANOTHER) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
         close, column = self.closest(name), name.partition(".")[0]
-        hint = f"Did you mean '{close}'?" if close else fix or self.fix
+        hint = f"Did you mean '{close}'?" if close else fix
         if column != name and column in self.names:
             hint = f"A field of '{column}' is no column. Make it one, in a view or a copy."
         return Fault(path, value, self.list_after(problem), hint)

@@ -57,7 +57,7 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
 
     Runs one Spark job when called, a scan of the corpus, if an expression names a column.
     """
-    expressions = [*(measures.expressions.values() if measures else ()), corpus.filter or ""]
+    expressions = "\n".join([*(measures.expressions.values() if measures else ()), corpus.filter or ""])
     texts, names, numbers = {corpus.run_date_column}, {corpus.id}, set[str]()
     if measures:
         by_use: dict[str, set[Any]] = {"text": texts, "array": texts, "category": names, "number": numbers}
@@ -68,7 +68,8 @@ def type_columns(rows: DataFrame, corpus: Corpus, measures: Measures | None) -> 
     candidates = [
         field.name
         for field in rows.schema
-        if isinstance(field.dataType, StringType) and field.name not in texts and _is_named(field.name, expressions)
+        if isinstance(field.dataType, StringType) and field.name not in texts
+        if re.search(rf"(?i)(?<!\w){re.escape(field.name.replace('`', '``'))}(?!\w)", expressions)
     ]
     if not candidates:
         return rows
@@ -106,12 +107,6 @@ def refuse_unknown_header(corpus: Corpus, names: Sequence[str], measures: Measur
         'Read other files with pandas, as by pandas.read_csv(path, sep=";"), and pass the frame.',
     )
     raise InputError(Fault((), ABSENT, rule, fix))
-
-
-def _is_named(name: str, expressions: Sequence[str]) -> bool:
-    """Return whether an expression may name a column."""
-    word = re.compile(rf"(?<!\w){re.escape(name.replace('`', '``'))}(?!\w)", re.IGNORECASE)
-    return any(map(word.search, expressions))
 
 
 def _common_type(name: str, as_written: bool, no_boolean: bool) -> Column:

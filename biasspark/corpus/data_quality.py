@@ -141,12 +141,8 @@ def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -
     if not listed:
         return
     plural = "identities" if what == "identity" else f"{what}s"
-    if len(listed) < len(names):
-        count = f"{len(listed):,} of {len(names):,} {plural}"
-    else:
-        count = f"all {len(names):,} {plural}" if len(names) > 1 else f"the only {what}"
     be, have = ("is", "has") if len(listed) == 1 else ("are", "have")
-    yield f"{plural}: {count} {text.format(be=be, have=have, names=list_first(listed))}"
+    yield f"{plural}: {len(listed):,} of {len(names):,} {text.format(be=be, have=have, names=list_first(listed))}"
 
 
 def count_warnings(problem: str, counts: Mapping[str, int]) -> Iterator[str]:

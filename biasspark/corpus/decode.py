@@ -144,11 +144,10 @@ def _conditions(encoding: Encoding) -> list[Column]:
     row_reason, by_number = field("row_reason", 0, encoding), states(encoding)
     stays = row_reason == 0
     reasons = [field("score_reason", n, encoding) for n in range(len(encoding.models))]
-    fails_all = combine(Column.__and__, [reason > 0 for reason in reasons]) if reasons else F.lit(False)
 
     conditions: dict[str, Callable[[int], Column]] = {
         "rows": lambda _: F.lit(True),
-        "rejected": lambda _: ~stays | fails_all,
+        "rejected": lambda _: ~_is_usable(encoding),
         "row_reason": lambda code: row_reason == code,
         "score_reason": lambda n: stays & (reasons[n // len(SCORE_REASONS)] == n % len(SCORE_REASONS) + 1),
         "scored_label": lambda model: stays & (field("label", 0, encoding) == 1) & (reasons[model] == 0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from pathlib import Path
 
 import pyspark.sql.functions as F
 from pyspark.errors import IllegalArgumentException
@@ -14,7 +13,7 @@ from pyspark.sql.types import DateType, LongType, StringType, TimestampNTZType, 
 
 from biasspark.columns import MALFORMED
 from biasspark.config import FILTER, Corpus, Measures
-from biasspark.corpus.check import NAME_ANOTHER, ColumnNames, check_schema, expression_fault
+from biasspark.corpus.check import ColumnNames, check_schema, expression_fault
 from biasspark.corpus.csv_rows import mark_malformed, refuse_unknown_header, type_columns
 from biasspark.corpus.eligibility import DUPLICATE
 from biasspark.corpus.input_files import CORRUPT, list_files, refuse_records_of_many_lines, refuse_skipped_files
@@ -23,7 +22,7 @@ from biasspark.corpus.values import column, try_cast
 from biasspark.errors import ABSENT, Fault, InputError
 from biasspark.expressions.sql import quote_name
 from biasspark.session import analyze, describe, expression, is_embedded, kept
-from biasspark.session.spark_errors import plain_path, translate_spark_errors
+from biasspark.session.spark_errors import translate_spark_errors
 
 IDS_PASS = "find repeated ids (shuffles the ids)"
 # RFC 4180; Spark's defaults would split a quoted text at its commas and line ends.
@@ -45,7 +44,7 @@ def read_corpus(spark: SparkSession, corpus: Corpus, run_date: date, measures: M
             rows = type_columns(rows, corpus, measures)
         analyze(rows)
     plain = rows.drop(MALFORMED)
-    columns = ColumnNames(plain.columns, _fix_of_missing(corpus))
+    columns = ColumnNames(plain.columns)
     faults: list[Fault | str] = []
     if corpus.run_date_column and (fault := _run_date_fault(plain, corpus.run_date_column, columns)):
         faults.append(fault)
@@ -166,12 +165,3 @@ def _run_date_fault(rows: DataFrame, name: str, columns: ColumnNames) -> Fault |
     if isinstance(kind, LongType):
         fix += " Times in nanoseconds are read as bigint: write microseconds, in pandas by dt.as_unit('us')."
     return Fault(path, name, problem, fix)
-
-
-def _fix_of_missing(corpus: Corpus) -> str:
-    """Return how to fix a missing column: if each file has its own schema, the first may lack it."""
-    is_file = corpus.path is not None and Path(plain_path(corpus.path)).is_file()
-    is_folder = corpus.path and not is_file and corpus.file_format in ("parquet", "orc") and not corpus.schema
-    if is_folder and "mergeschema" not in corpus.lower_options:
-        return "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it."
-    return NAME_ANOTHER

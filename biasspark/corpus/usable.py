@@ -145,18 +145,12 @@ def _one_label(counts: RowCounts, label: Label) -> Fault:
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:
     n_rows, reasons = counts.n_eligible[model], counts.rejected_scores.get(model, {})
-    if n_rows:
-        label = "negative" if counts.eligible_positives[model] else "positive"
-        rejected = f" ({_list_reasons(reasons)})" if reasons else ""
-        problem = (
-            f"model {model}: none of the {n_rows:,} rows with a score in column '{column}' is {label}{rejected}. "
-            f"{_BOTH_LABELS}"
-        )
-    else:
-        problem = (
-            f"model {model}: none of its {sum(reasons.values()):,} scores in column '{column}' can be used "
-            f"({_list_reasons(reasons)}). A model needs a usable score on at least one row with a label."
-        )
+    label = "negative" if counts.eligible_positives.get(model) else "positive"
+    rejected = f" ({_list_reasons(reasons)})" if reasons else ""
+    problem = (
+        f"model {model}: none of the {n_rows:,} rows with a label and a usable score in column '{column}' is {label}"
+        f"{rejected}. {_BOTH_LABELS}"
+    )
     allowed = " To publish the other models without it, set [rejects] allow_missing_models = true."
     more = f" {NUMBER_IN_TEXT}" if NOT_NUMERIC in reasons else ""
     more += allowed if rejects and not rejects.allow_missing_models else ""

@@ -141,8 +141,6 @@ def test_where_the_first_partition_lacks_the_score_the_schemas_are_to_be_merged(
     assert fault.path == ("models", "s")
     assert "id, y, u, part" in str(fault.rule)
     assert "mergeSchema = true" in str(fault.fix)
-    single = parts["unscored"]
-    assert "mergeSchema" not in str(faults_of(spark, single, measures_of())[0].fix)
     merged = read_and_rank(spark, folder, options={"mergeSchema": "true"})
     assert merged == RowCounts(20, 10, {"null_score": 10}, {"s": 10})
 

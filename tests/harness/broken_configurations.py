@@ -76,7 +76,6 @@ TABLES: dict[str, Tables] = {
     "crossed as flag": {"identities": {"crossed": True}},
     "too many pairs": {"identities": {"columns": [f"i{n}" for n in range(201)], "crossed": {"pairs": True}}},
     "more pairs than allowed": {"identities": {"columns": ["a", "b", "c"], "crossed": {"pairs": True, "max_pairs": 2}}},
-    "pair of a name": {"identities": {"columns": ["a", "b", "a & b"], "crossed": {"pairs": True}}},
     "reserved slice": {"slices": {"all": "true"}},
     "slices as list": {"slices": ["n < 9"]},
     "removed engine": {"ranking": {"engine": "binned", "bins": 9}},

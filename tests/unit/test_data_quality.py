@@ -158,8 +158,8 @@ def test_positive_values_that_no_row_has_or_that_are_spelled_otherwise() -> None
 
 def test_features_and_groupings_of_one_value() -> None:
     assert not [*name_warnings("feature constant", ["a"], []), *name_warnings("grouping single", ["a"], [])]
-    assert_says(name_warnings("feature constant", ["a", "b"], ["b"]), ["1 of 2 features has", '"b"'])
-    assert_says(name_warnings("grouping single", ["a"], ["a"]), ["the only grouping has", '"a"'])
+    assert_says(name_warnings("feature constant", ["a", "b"], ["b"]), ["1 of 2 has", '"b"'])
+    assert_says(name_warnings("grouping single", ["a"], ["a"]), ["1 of 1 has", '"a"'])
 
 
 def test_columns_that_are_used_twice() -> None:
@@ -172,11 +172,11 @@ def test_slices_without_a_row_or_with_one_label_or_with_all_rows() -> None:
     assert not [*slice_warnings(["all", "short", "long"], [(2, 2), (1, 1), (2, 1)]), *slice_warnings(["all"], [(0, 0)])]
     labels = [(9, 9), (0, 0), (8, 8), (0, 0)]
     assert_says(slice_warnings(["all", "short", "long", "none"], labels), ["2 of 3", "no usable", '"short", "none"'])
-    assert_says(slice_warnings(["all", "short"], [(9, 9), (0, 0)]), ["the only slice has", '"short"'])
+    assert_says(slice_warnings(["all", "short"], [(9, 9), (0, 0)]), ["1 of 1 has", '"short"'])
     texts = slice_warnings(["all", "short", "toxic", "clean"], [(9, 9), (0, 0), (0, 9), (9, 0)])
     assert_says(texts, ["1 of 3", '"short"'], ["2 of 3", "one label", '"toxic", "clean"'])
     assert_says(slice_warnings(["all", "any", "long"], [(9, 9), (9, 9), (9, 8)]), ["1 of 2", "every usable", '"any"'])
-    assert_says(name_warnings("segment empty", ["a", "b"], ["b", "a"]), ["all 2 segments have", '"a", "b"'])
+    assert_says(name_warnings("segment empty", ["a", "b"], ["b", "a"]), ["2 of 2 have", '"a", "b"'])
 
 
 @pytest.mark.parametrize(
