@@ -2,15 +2,14 @@
 
 On a local disk, delta-rs (the package ``deltalake``) handles small tables if it is installed: they take no Spark job,
 and the embedded engine needs neither Spark nor Java. Otherwise Spark reads and writes all tables. Data files are
-written like those of plain Parquet, and delta-rs commits them: its own writer writes wrong statistics for DECIMAL
-columns.
+written like those of plain Parquet, and delta-rs commits them: its own writer rejects NULL in columns for which Spark
+has made the check that no DOUBLE is NaN, and writes wrong statistics for DECIMAL columns.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -36,15 +35,13 @@ from biasspark.expressions.sql import quote_name
 from biasspark.session import is_embedded
 from biasspark.session.files import check_file_system, shared_folder
 from biasspark.tables import spark_schemas
-from biasspark.tables.lake import DeltaStore
+from biasspark.tables.lake import CONSTRAINT, DeltaStore, list_unchecked
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, stored_schema, write_local_file
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
 from biasspark.tables.storage_errors import storage_errors
 
 _FEATURES = {"appendOnly", "checkConstraints", "invariants"}
-_CHECK = re.compile(r"delta\.constraints\.(?!no_nan_from_).*")
-"""A check that this package has not made. Earlier versions made those for NaN, which is now refused before."""
 _MAX_RETRIES = 100
 """Retries of a commit that conflicts with another one."""
 
@@ -65,10 +62,14 @@ class DeltaLog:
         """Return the features and checks of the table that this writer does not support."""
         if (log := self._open()) is None:
             return []
-        return sorted(list_features(log) - _FEATURES | set(filter(_CHECK.fullmatch, log.metadata().configuration)))
+        checks = {name for name in log.metadata().configuration if name.startswith(CONSTRAINT)}
+        return sorted(
+            list_features(log) - _FEATURES
+            | {name for name in checks if not name.startswith(CONSTRAINT + spark_schemas.NO_NAN)}
+        )
 
     def prepare(self) -> None:
-        """Create the table if it is missing, and add new columns."""
+        """Create the table if it is missing, and add new columns and checks."""
         for _ in range(_MAX_RETRIES):
             with suppress(import_module("deltalake.exceptions").CommitFailedError):  # another run changes it, too
                 self._prepare_once()
@@ -86,6 +87,9 @@ class DeltaLog:
         present = {field.name for field in log.schema().fields}
         if new := [column for column in self.table.columns if column.name not in present]:
             log.alter.add_columns(self._schema(new).fields)
+        unchecked = list_unchecked(self.table, log.metadata().configuration)
+        for name, check in spark_schemas.no_nan(unchecked).items():
+            log.alter.add_constraint({name: check})
 
     def append(self, rows: pa.Table, run: Run) -> None:
         """Write the rows of a run to one file, and commit it."""
@@ -100,7 +104,7 @@ class DeltaLog:
         return self.folder / f"{RUN_DATE.name}={run.run_date}" / f"{run.run_id}-{uuid4().hex}{ending}"
 
     def commit(self, files: Sequence[Path], run: Run) -> None:
-        """Add files of a run in one commit, if there are any. Raises `ValueError` for NULL in the key."""
+        """Add files of a run in one commit, if there are any. Raises `ValueError` for NULL in the key, or NaN."""
         library = import_module("deltalake")
         if files:
             retries = library.CommitProperties(max_commit_retries=_MAX_RETRIES)
@@ -168,6 +172,9 @@ class DeltaLog:
             for name in spark_schemas.required_columns(self.table) - {RUN_DATE.name}:
                 if rows.read([name])[name].null_count:
                     raise ValueError(f"NULL in {name}, which is NOT NULL")
+            for column in self.table.columns:
+                if column.type == "DOUBLE" and pc.any(pc.is_nan(rows.read([column.name])[column.name])).as_py():
+                    raise ValueError(f"NaN in {column.name}, which the checks of the table exclude")
             n_rows = rows.metadata.num_rows
         ends = {RUN_ID.name: run.run_id}
         statistics = {"numRecords": n_rows, "minValues": ends, "maxValues": ends, "nullCount": {RUN_ID.name: 0}}

@@ -7,6 +7,7 @@ run_date only: the formats find the files of a run by their statistics of run_id
 from __future__ import annotations
 
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -21,8 +22,8 @@ from biasspark.errors import ConfigError, Fault
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, RUN_DATE, Table
-from biasspark.tables.spark_schemas import PARTITION, spark_schema, to_frame
+from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
+from biasspark.tables.spark_schemas import PARTITION, no_nan, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
@@ -32,6 +33,7 @@ from biasspark.tables.storage_errors import (
 )
 
 _EXTENSIONS = "spark.sql.extensions"
+CONSTRAINT = "delta.constraints."
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -108,6 +110,9 @@ class LakeStore(CatalogStore):
         with storage_errors(self.name(table.name), "compacted"):
             self._optimize(spark, table, before)
 
+    def _read_properties(self, spark: SparkSession, table: Table) -> dict[str, str]:
+        return dict(map(tuple, spark.sql(f"SHOW TBLPROPERTIES {self.name(table.name)}").collect()))
+
     def _runtime_fault(self, spark: SparkSession, missing: str) -> Fault:
         """Return the fault of a session without the runtime of the format."""
         rule = f"The session of Spark {spark.version} lacks {missing}. A table format needs its runtime."
@@ -116,8 +121,15 @@ class LakeStore(CatalogStore):
         return Fault(("output", "format"), self.provider, rule, fix)
 
 
+def list_unchecked(table: Table, properties: Mapping[str, str]) -> list[Column]:
+    """Return the columns that no check in the properties of a Delta table names."""
+    checks = " ".join(text for name, text in properties.items() if name.startswith(CONSTRAINT))
+    checked = set(re.findall(r"\w+", checks))
+    return [column for column in table.columns if column.name not in checked]
+
+
 class DeltaStore(LakeStore):
-    """Delta tables of a catalog, which enforce NOT NULL."""
+    """Delta tables of a catalog, which enforce NOT NULL and that no DOUBLE is NaN."""
 
     provider = "delta"
     extension = "io.delta.sql.DeltaSparkSessionExtension"
@@ -126,6 +138,13 @@ class DeltaStore(LakeStore):
         """See `LakeStore`. Databricks has Delta without settings."""
         if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
             super()._refuse_session(spark)
+
+    def _properties(self, table: Table) -> dict[str, str]:
+        return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table.columns).items()}
+
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
+        added = no_nan(list_unchecked(table, self._read_properties(spark, table)))
+        return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         name, hours = self.name(table.name), max((datetime.now(UTC) - before).total_seconds() / 3600, 0)
@@ -140,18 +159,28 @@ class DeltaStore(LakeStore):
 
 
 class IcebergStore(LakeStore):
-    """Iceberg tables of a catalog, which enforce NOT NULL."""
+    """Iceberg tables of a catalog, which enforce NOT NULL and know their key."""
 
     provider = "iceberg"
     extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-    properties: ClassVar[Mapping[str, str]] = {
-        # The rows of a run have one run date and are sorted: no shuffle and no sort are needed.
-        "write.distribution-mode": "none",
-        "write.spark.fanout.enabled": "true",
-        # Each commit writes a metadata file. Ten earlier ones are kept.
-        "write.metadata.delete-after-commit.enabled": "true",
-        "write.metadata.previous-versions-max": "10",
-    }
+
+    def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - Delta's
+        return {
+            # The rows of a run have one run date and are sorted: no shuffle and no sort are needed.
+            "write.distribution-mode": "none",
+            "write.spark.fanout.enabled": "true",
+            # Each commit writes a metadata file. Ten earlier ones are kept.
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "10",
+        }
+
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
+        """Set the identifier fields where they are not set, unless the key has a DOUBLE, which cannot be one."""
+        if not table.unique or any(column.type == "DOUBLE" for column in table.key):
+            return []
+        if "identifier-fields" in self._read_properties(spark, table):
+            return []
+        return [f"SET IDENTIFIER FIELDS {', '.join((RUN_DATE.name, CORPUS.name, *table.key_columns, RUN_ID.name))}"]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Call the procedures of the format. Orphaned files are removed if they are a day old."""

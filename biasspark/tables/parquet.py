@@ -334,8 +334,6 @@ class CatalogStore(ParquetStore):
 
     provider: ClassVar[str] = "parquet"
     partition: ClassVar[tuple[str, ...]] = PARTITION
-    properties: ClassVar[Mapping[str, str]] = {}
-    """The properties of a new table."""
 
     def __init__(self, catalog: str, views: str | None = None) -> None:
         self.names = catalog, views or catalog
@@ -458,7 +456,7 @@ class CatalogStore(ParquetStore):
         new = tuple(column for column in table.columns if column.name not in (types or {}))
         if types is None:
             self._create_schema(spark)
-            properties = ", ".join(f"'{key}' = {quote_string(text)}" for key, text in self.properties.items())
+            properties = ", ".join(f"'{key}' = {quote_string(text)}" for key, text in self._properties(table).items())
             ending = f" TBLPROPERTIES ({properties})" if properties else ""
             required = () if self.provider == "parquet" else required_columns(table)  # plain Parquet enforces nothing
             columns = ", ".join(define_column(column, required) for column in table.columns)
@@ -468,6 +466,16 @@ class CatalogStore(ParquetStore):
             )
         elif new:
             spark.sql(f"ALTER TABLE {name} ADD COLUMNS ({', '.join(map(define_column, new))})")
+        for clause in self._constraints(spark, table):
+            spark.sql(f"ALTER TABLE {name} {clause}")
+
+    def _properties(self, table: Table) -> dict[str, str]:  # noqa: ARG002 - of formats with transactions
+        """Return the properties of a new table, including constraints."""
+        return {}
+
+    def _constraints(self, spark: SparkSession, table: Table) -> list[str]:  # noqa: ARG002 - as above
+        """Return the clauses of ALTER TABLE that enforce the contract where the table does not yet."""
+        return []
 
     def _create_schema(self, spark: SparkSession) -> None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")

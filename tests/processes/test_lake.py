@@ -166,8 +166,18 @@ def test_a_catalog_that_is_nowhere_is_named(life: dict[str, Results]) -> None:
     assert select(life, LOST)["fault"].startswith(f"BiasSparkError: catalog {LOST}: could not be opened, ")
 
 
-def test_iceberg_keeps_few_files_of_metadata(life: dict[str, Results], life_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "words"), [("delta by spark", "no_nan_from_fraction"), ("delta folder", "NaN in pinned_auc")]
+)
+def test_delta_refuses_nan(life: dict[str, Results], kind: str, words: str) -> None:
+    assert words in select(life, kind)["nan"]
+    assert select(life, "iceberg jdbc")["nan"] == "no error"
+
+
+def test_iceberg_knows_the_key_and_keeps_few_files_of_metadata(life: dict[str, Results], life_folder: Path) -> None:
     properties = select(life, "iceberg jdbc")["properties"]
+    (fields,) = re.findall(r"identifier-fields=\[(.*?)\]", properties)
+    assert sorted(fields.split(",")) == sorted(("run_date", "corpus", *PINNED_SKEW.key_columns, "run_id"))
     assert "write.metadata.delete-after-commit.enabled=true" in properties
     assert len(list(life_folder.glob("lake/bias/pinned_skew/metadata/*.metadata.json"))) <= 11
 

@@ -1,8 +1,9 @@
-"""Delta tables in a folder with delta-rs: commits, concurrent runs, and maintenance. No engine is started."""
+"""Delta tables in a folder with delta-rs: commits, checks, concurrent runs, and maintenance. No engine is started."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biasspark.tables.delta import DeltaFolder, DeltaLog
-from biasspark.tables.schemas import BIAS_RUNS, MODEL_SUMMARY, TABLES, U_STATISTICS, Table
+from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, MODEL_SUMMARY, TABLES, U_STATISTICS, Table
 from biasspark.tables.spark_schemas import required_columns, spark_schema
 from tests.harness.sample_run import RUN_DATE, full_rows, start_run, suite_tables
 
@@ -93,16 +94,20 @@ def test_rows_of_runs_and_dates_are_found(tmp_path: Path) -> None:
     assert len(log.read()) == 6
 
 
-def test_null_in_the_key_is_not_committed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "value"), [("auc", math.nan), ("model", None)])
+def test_a_row_that_no_table_may_have_is_not_committed(tmp_path: Path, name: str, value: Any) -> None:
+    """Nor by other writers: that of delta-rs accepts NULL, but neither NaN nor NULL in a key."""
     log, run = log_of(tmp_path), start_run()
-    rows = change(full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run), "model", None)
-    with pytest.raises(ValueError, match="NULL in model"):
-        log.append(rows, run)
-    with pytest.raises(deltalake.exceptions.DeltaError):  # nor by other writers
-        deltalake.write_deltalake(log.folder, rows, mode="append")
+    rows = full_rows(U_STATISTICS, suite_tables()[U_STATISTICS], run)
+    with pytest.raises(ValueError, match=f" in {name}, which "):
+        log.append(change(rows, name, value), run)
+    with pytest.raises(deltalake.exceptions.DeltaError):
+        deltalake.write_deltalake(log.folder, change(rows, name, value), mode="append")
+    deltalake.write_deltalake(log.folder, change(rows, "auc", None), mode="append")
+    assert log.read()["auc"].to_pylist() == [None, None]
 
 
-def test_new_columns_are_added_and_those_of_later_versions_stay(tmp_path: Path) -> None:
+def test_new_columns_are_added_with_their_checks_and_those_of_later_versions_stay(tmp_path: Path) -> None:
     older, run = replace(MODEL_SUMMARY, values=MODEL_SUMMARY.values[:-1]), start_run()
     missing = MODEL_SUMMARY.values[-1].name
     rows = full_rows(MODEL_SUMMARY, suite_tables()[MODEL_SUMMARY], run)
@@ -117,6 +122,15 @@ def test_new_columns_are_added_and_those_of_later_versions_stay(tmp_path: Path) 
     version = deltalake.DeltaTable(log.folder).version()
     log.prepare()
     assert deltalake.DeltaTable(log.folder).version() == version
+
+
+def test_a_table_that_died_before_its_checks_gets_them(tmp_path: Path) -> None:
+    log = log_of(tmp_path, BIAS_METRICS)
+    table = deltalake.DeltaTable(log.folder)
+    (name,) = table.metadata().configuration
+    table.alter.drop_constraint(name.removeprefix("delta.constraints."))
+    log.prepare()
+    assert set(deltalake.DeltaTable(log.folder).metadata().configuration) == {name}
 
 
 def test_many_runs_at_once_are_all_committed(tmp_path: Path) -> None:
@@ -163,7 +177,7 @@ def test_statistics_are_those_of_ids_alone(tmp_path: Path) -> None:
     run_id = append(log)
     (line,) = (
         line
-        for line in (log.folder / "_delta_log" / f"{1:020}.json").read_text("utf-8").splitlines()
+        for line in (log.folder / "_delta_log" / f"{2:020}.json").read_text("utf-8").splitlines()
         if '"add"' in line
     )
     statistics = json.loads(json.loads(line)["add"]["stats"])
@@ -196,8 +210,6 @@ def test_what_a_table_asks_of_writers_and_is_not_done_is_named(
     tmp_path: Path, ask: Callable[[Path, str], None], name: str, listed: str
 ) -> None:
     log = log_of(tmp_path)
-    assert log.list_unsupported() == []
-    add_check(log.folder, "no_nan_from_auc")  # of earlier versions
     assert log.list_unsupported() == []
     ask(log.folder, name)
     assert listed in log.list_unsupported()
