@@ -74,6 +74,14 @@ def write_predicate(condition: Condition, features: Sequence[Feature]) -> str:
     return " AND ".join(predicates) or "TRUE"
 
 
+def list_rule(condition: Condition, features: Sequence[Feature], side: str = "") -> dict[str, str]:
+    """Return the columns of a condition, in words and as SQL, with a prefix if it is on one side of a pair."""
+    return {
+        f"{side}rule": describe_condition(condition, features),
+        f"{side}predicate": write_predicate(condition, features),
+    }
+
+
 def _restrictions(condition: Condition, features: Sequence[Feature]) -> list[tuple[int, frozenset[int]]]:
     return [(index, bins) for index, bins in sorted(condition.items()) if not bins >= features[index].bins]
 

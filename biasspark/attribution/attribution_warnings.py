@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-import pyarrow as pa
 
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.segments import TreeKey
@@ -18,15 +16,13 @@ from biasspark.ranking.feature_columns import SurveyedValues
 from biasspark.ranking.kernels.placements import Profile
 from biasspark.text import format_count, list_first, show_value, show_visibly
 
-MAX_NAMED = 5
-
 
 def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
     """Return a warning if there are features, but no tree, slices or pairs that use them."""
     if not attribution.features or attribution.searches:
         return ()
     keys = " and ".join(f"`{key}`" for key in ("numeric", "categorical") if getattr(attribution, key))
-    columns = list_first([show_value(name) for name in attribution.features], MAX_NAMED)
+    columns = list_first([show_value(name) for name in attribution.features])
     return (
         f"attribution, {keys}: no search uses {columns}, so no table will show them. Columns are searched on request "
         "only. Ask for `tree`, `slice_search` or `pairs`, or remove the columns.",
@@ -35,12 +31,8 @@ def unsearched_warnings(attribution: Attribution) -> tuple[str, ...]:
 
 def feature_warnings(values: SurveyedValues) -> tuple[str, ...]:
     """Return warnings about features that nothing is split on, and about unreadable values."""
-    constant = [feature.name for feature in values.features if len(feature.values) + feature.nullable <= 1]
-    rare = [
-        feature.name
-        for feature in values.tree_features
-        if len(feature.rare) == len(feature.values) > 1 and not feature.nullable
-    ]
+    constant = [feature.name for feature in values.features if len(feature.bins) <= 1]
+    rare = [feature.name for feature in values.tree_features if feature.rare == feature.bins and len(feature.bins) > 1]
     names = [feature.name for feature in values.features]
     return (
         *name_warnings("feature constant", names, constant),
@@ -60,10 +52,23 @@ def describe_rare(features: Iterable[Feature], min_leaf: int) -> str:
     return show_visibly(f"{rule}{', '.join(texts)}.") if texts else ""
 
 
-def segment_warnings(segments: Collection[str], losses: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield a warning about named segments without rows, given the model, slice and segment of all losses."""
-    with_rows = {segment for _, slice_name, segment in losses if slice_name == ALL_ROWS}
-    return name_warnings("segment empty", list(segments), set(segments) - with_rows)
+def row_warnings(
+    attribution: Attribution,
+    losses: Iterable[tuple[str, str, str]],
+    pairs: Sequence[Mapping[str, Any]],
+    crosses: Sequence[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Yield warnings about named segments and pairs without rows, and about groupings with a single group.
+
+    Given are the model, slice and segment of all losses, and what `count_pairs_of_groups` counts.
+    """
+    with_rows = {segment for _, name, segment in losses if name == ALL_ROWS}
+    yield from name_warnings("segment empty", [*attribution.segments], {*attribution.segments} - with_rows)
+    empty = {row["grouping"] for row in pairs if row[SLICE] == ALL_ROWS and not row["n_positive"] * row["n_negative"]}
+    yield from name_warnings("pair empty", [*attribution.pairs_of], empty)
+    several = {row["grouping"] for row in crosses if row["positive_group"] != row["negative_group"]}
+    single = {row["grouping"] for row in crosses} - several
+    yield from name_warnings("grouping single", [*attribution.groupings], single)
 
 
 def link_warnings(attribution: Attribution, profiles: Mapping[str, Profile]) -> Iterator[str]:
@@ -82,23 +87,21 @@ def link_warnings(attribution: Attribution, profiles: Mapping[str, Profile]) -> 
             )
 
 
-def pair_warnings(pairs: pa.Table) -> Iterator[str]:
-    """Yield a warning about named pairs without a pair of rows, given the table ``named_pairs``."""
-    all_rows = [row for row in pairs.to_pylist() if row[SLICE] == ALL_ROWS]
-    empty = {row["pair"] for row in all_rows if row["n_pairs"] == 0}
-    return name_warnings("pair empty", list(dict.fromkeys(row["pair"] for row in all_rows)), empty)
+def _name(key: TreeKey) -> str:
+    return f"{key.model} against {key.baseline_model}" if key.baseline_model else key.model
 
 
-def grouping_warnings(crosses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a warning about groupings with a single group, given the rows of ``auc_crosses``."""
-    groups: dict[str, set[str]] = {}
-    for row in crosses:
-        groups.setdefault(row["grouping"], set()).update((row["positive_group"], row["negative_group"]))
-    return name_warnings("grouping single", list(groups), [name for name, names in groups.items() if len(names) == 1])
+def search_warnings(
+    attribution: Attribution,
+    trees: Mapping[TreeKey, MeasuredSet],
+    slices: Mapping[TreeKey, BestSlices],
+    pair_nodes: Sequence[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Yield warnings about searches with more conjunctions than could be counted, and of too few rows.
 
-
-def room_warnings(slices: Mapping[TreeKey, BestSlices]) -> Iterator[str]:
-    """Yield warnings about searches with more conjunctions among the best than could be counted."""
+    Those have fewer rows than two leaves, or a slice, need. Given are the sums of all rows by tree, the searched
+    slices, and the rows of ``pair_segments``.
+    """
     for key, best in slices.items():
         if best.missed:
             yield (
@@ -106,22 +109,6 @@ def room_warnings(slices: Mapping[TreeKey, BestSlices]) -> Iterator[str]:
                 "those that lack most. Those with the highest bounds were counted. Raise min_rows, or lower "
                 "max_predicates or max_bins, to search them all."
             )
-
-
-def _name(key: TreeKey) -> str:
-    return f"{key.model} against {key.baseline_model}" if key.baseline_model else key.model
-
-
-def few_rows_warnings(
-    attribution: Attribution,
-    trees: Mapping[TreeKey, MeasuredSet],
-    slices: Mapping[TreeKey, BestSlices],
-    pair_nodes: Sequence[Mapping[str, Any]],
-) -> Iterator[str]:
-    """Yield warnings about searches over all rows with fewer rows than two leaves, or a slice, need.
-
-    Given are the sums of all rows by tree, the searched slices, and the rows of ``pair_segments``.
-    """
     min_leaf, pairs = attribution.split.min_leaf, attribution.pairs
     min_rows = attribution.slice_search.min_rows if attribution.slice_search else 0
     n_halves = {key: (train.n, honest.n) for key, (train, honest, *_) in trees.items() if key.slice == ALL_ROWS}

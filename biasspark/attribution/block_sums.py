@@ -40,12 +40,6 @@ class Target(NamedTuple):
     link: str | None = None
 
 
-def opposite_rows(block: RowBlock, slice_number: int, rows: Ints) -> Ints:
-    """Return for each row the number of rows of the slice with the other label."""
-    n_opposite: Ints = block.totals[1 - block.label[rows].astype(np.int64), slice_number]
-    return n_opposite
-
-
 def rows_with_opposite(block: RowBlock, slice_number: int) -> Ints:
     """Return the indices of the rows of a slice that have an attribution: none where the slice lacks a label."""
     return block.rows_of(slice_number) if block.totals[:, slice_number].all() else np.zeros(0, np.int64)
@@ -59,7 +53,7 @@ def target_values(block: RowBlock, target: Target, rows: Ints) -> Floats:
     both labels.
     """
     if target.name == AUC:
-        shares: Floats = block.difference(target.slice, rows) / (4 * opposite_rows(block, target.slice, rows))
+        shares: Floats = block.difference(target.slice, rows) / (4 * block.n_opposite(target.slice, rows))
         return shares
     values = np.empty(len(rows))
     for label in (0, 1):
@@ -143,12 +137,10 @@ class CellSums(NamedTuple):
 
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
-    """Return the `CellSums` of the models of the values. Lazy; no shuffle."""
-    models = {value.target.model for value in values}
+    """Return the `CellSums` of blocks. Lazy; no shuffle."""
 
     def rows(batches: Batches) -> Iterator[CountsRow]:
         for model, score_range, block in read_blocks(batches):
-            if model in models:
-                yield model, 0, score_range, BLOCK, CellSums.of(block, model, values)
+            yield model, 0, score_range, BLOCK, CellSums.of(block, model, values)
 
     return replace(blocks, frame=map_to_counts(blocks.frame, rows))

@@ -93,13 +93,13 @@ def measure_crosses(
     For positives of group i and negatives of group j: AUC = U/(n_i m_j), the share of correctly ordered pairs, ties
     half, and headroom = n_i m_j - U, the wrongly ordered pairs. The headroom of all crosses over all pairs is 1 - AUC.
     `rows` are the result of `count_pairs_of_groups`, or of `list_named_pairs`. `all_wrong` is twice the wrongly ordered
-    pairs of all rows, by model and slice with both labels.
+    pairs of all rows, by model and slice.
     """
     sums = (np.array([int(row[name]) for row in rows], object) for name in _SUMS)
     n_positive, n_negative, ordered, *square_sums = sums
     n_pairs = n_positive * n_negative
     wrong = (2 * n_pairs - ordered).astype(np.float64)
-    wrong_of_slice = np.array([all_wrong.get((row[MODEL], row[SLICE]), 0) for row in rows], np.float64)
+    wrong_of_slice = np.array([all_wrong[row[MODEL], row[SLICE]] for row in rows], np.float64)
     auc = aucs_of_counts(ordered, n_negative, n_positive)
     variance = delong_variance(n_negative, n_positive, ordered, *square_sums)
     interval = auc_interval(auc, variance, n_negative.astype(np.int64), n_positive.astype(np.int64), level)

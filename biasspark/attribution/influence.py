@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import starmap
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -120,30 +121,29 @@ def auc_within(negatives: Placed, positives: Placed) -> tuple[float | None, floa
 
 
 def place_all(counts: Counts) -> dict[tuple[str, str], PlacedSet]:
-    """Return the sums over all rows of each model and slice that has both labels: every row is in the set."""
+    """Return the sums over all rows of each model and slice: every row is in the set."""
     sizes, sums = counts.cells[2:].astype(object), counts.sums[BACKGROUND_PAIR]
     placed: dict[tuple[str, str], PlacedSet] = {}
     for model, name, n, p, total, *squares in zip(*counts.groups[:2], *sizes, *sums, strict=True):
-        if n and p:
-            both = zip((n, p), squares, strict=True)
-            placed[model, name] = [Placed(k, k, total, total, one, one, one, total, one) for k, one in both]
+        both = zip((n, p), squares, strict=True)
+        placed[model, name] = [Placed(k, k, total, total, one, one, one, total, one) for k, one in both]
     return placed
 
 
-def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence[Flags]) -> BigInts:
-    """Return the sums of `Placed` over one range, shape (labels, fields, sets).
+def place_in_sets(block: RowBlock, slice_number: int, sets: Sequence[Flags]) -> BigInts:
+    """Return the sums of `Placed` over one range of a slice, given which cells are in each set.
 
-    `rows` are those of the slice, and `sets` say which cells are in each set.
+    Their shape is (labels, sets, fields).
     """
-    index, label = block.score_index[rows], block.label[rows]
+    rows = block.rows_of(slice_number)
+    index, label, placements = block.score_index[rows], block.label[rows], block.placed(slice_number, rows)
     chosen_rows = [np.flatnonzero(label == value) for value in (False, True)]
     # The rows of each label at or below every score, starting with 0.
     reached = [
         np.append(0, np.cumsum(np.bincount(index[chosen], minlength=len(block.score_starts)))) for chosen in chosen_rows
     ]
     cells = [block.cell[rows[chosen]] for chosen in chosen_rows]
-    placements = block.placed(slice_number, rows)
-    sums = np.zeros((2, len(Placed._fields), len(sets)), object)
+    sums = np.zeros((2, len(sets), len(Placed._fields)), object)
     for number, inside in enumerate(sets):
         members = [chosen[inside[cell]] for chosen, cell in zip(chosen_rows, cells, strict=True)]
         scores = [index[chosen] for chosen in members]
@@ -153,7 +153,7 @@ def place_in_sets(block: RowBlock, slice_number: int, rows: Ints, sets: Sequence
                 d = 2 * len(scores[POSITIVES]) - d
             of_members = sum_placed(placements[members[side]], d)
             of_all = _sum_all(reached[side], scores[1 - side], from_above=side == NEGATIVES)
-            sums[side, :, number] = [len(chosen_rows[side]), *of_members, *of_all]
+            sums[side, number] = [len(chosen_rows[side]), *of_members, *of_all]
     return sums
 
 
@@ -182,30 +182,21 @@ def _sum_all(reached: Ints, opposite: Ints, *, from_above: bool) -> tuple[int, i
     return (two_m * n - total, two_m**2 * n - 2 * two_m * total + squares) if from_above else (total, squares)
 
 
-def combine_ranges(ranges: Iterator[BigInts]) -> BigInts:
-    """Combine the results of `place_in_sets` for all ranges, by ascending score, to those of the whole score line."""
-    pairs = list(ranges)
-    rows = Placed._fields.index("k")
-    below = np.zeros(pairs[0].shape[-1], object)
-    above = sum(positives[rows] for _, positives in pairs)
-    totals = np.zeros_like(pairs[0])
-    for negatives, positives in pairs:
-        above = above - positives[rows]
-        totals += np.stack([_shift(negatives, 2 * above), _shift(positives, 2 * below)])
-        below = below + negatives[rows]
-    return totals
-
-
-def _shift(sums: BigInts, offset: BigInts) -> BigInts:
-    """Return sums, shape (fields, sets), with every placement d greater by the offset of its set."""
-    n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all = sums
+def combine_ranges(ranges: Iterator[BigInts]) -> list[PlacedSet]:
+    """Combine the results of `place_in_sets` for all ranges, by ascending score, to the sums of each set."""
+    fields = np.moveaxis(np.array([*ranges]), -1, 0)
+    n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all = fields
+    below = k[:, NEGATIVES].cumsum(axis=0) - k[:, NEGATIVES]
+    above = k[:, POSITIVES].sum(axis=0) - k[:, POSITIVES].cumsum(axis=0)
+    offset = 2 * np.stack([above, below], axis=1)
     inside_squares = inside_squares + 2 * offset * inside + k * offset**2
     squares_of_all = squares_of_all + 2 * offset * inside_of_all + n * offset**2
     inside, inside_of_all = inside + k * offset, inside_of_all + n * offset
     crossed = crossed + offset * placed
-    return np.stack([n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all])
+    shifted = n, k, placed, inside, squares, crossed, inside_squares, inside_of_all, squares_of_all
+    return read_sets(np.stack(shifted, axis=-1).sum(axis=0))
 
 
 def read_sets(sums: BigInts) -> list[PlacedSet]:
     """Return the sums of the negatives and of the positives of each set."""
-    return [[Placed(*fields) for fields in labels] for labels in sums.transpose(2, 0, 1).tolist()]
+    return [[*starmap(Placed, labels)] for labels in zip(*sums.tolist(), strict=True)]

@@ -15,23 +15,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from biasspark.arrays import Floats, Ints, apply
-from biasspark.attribution.influence import PlacedSet, auc_within, influence_variance
+from biasspark.arrays import BigInts, Floats, Ints, apply
+from biasspark.attribution.influence import PlacedSet, auc_within, combine_ranges, influence_variance, place_in_sets
 from biasspark.attribution.moments import N_LIMBS, Moments, cut_moments, read_moments
 from biasspark.columns import MODEL, OVERALL, SLICE
-from biasspark.metrics.intervals import auc_interval, normal_interval
+from biasspark.metrics.intervals import interval_of_auc, normal_interval
 from biasspark.ranking.kernels.row_block import RowBlock
 from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.row_blocks import Query, Search
 
 LOSSES = ("cross_entropy", "gini")
 _VALUES = ("normalized", *LOSSES, *(f"normalized_{loss}" for loss in LOSSES))
-_COLUMNS = {
-    "cross_entropy": ("cross_entropy", (0.0, inf)),
-    "gini": ("gini_impurity", (0.0, 1.0)),
-    "normalized": ("mean_normalized_attribution", (0.0, 0.5)),
-}
-"""The columns of mean values, and the ranges of these."""
+LIMITS = {"cross_entropy": (0.0, inf), "gini": (0.0, 1.0), "normalized": (0.0, 0.5)}
+"""The ranges of mean values."""
+_COLUMNS = ("cross_entropy", "gini_impurity", "mean_normalized_attribution")
+"""Their columns."""
 _SCORES_AT_ONCE = 1 << 12
 """Distinct scores whose sums fit the cache of a processor."""
 _CLIP = 1e-15
@@ -66,30 +64,39 @@ OfLabels: TypeAlias = Mapping[bool, Mapping[str, Moments]]
 each loss, by name."""
 
 Losses: TypeAlias = Mapping[tuple[str, str, str], OfLabels]
+Placements: TypeAlias = Mapping[tuple[str, str, str], PlacedSet]
 """By model, slice and segment, `OVERALL` for all rows."""
 
 
 def sum_losses(
     links: Sequence[str | None], names: Mapping[tuple[int, int], tuple[str, str]], segments: Collection[str]
-) -> Search[tuple[Losses, Mapping[tuple[int, int], OfLabels]]]:
+) -> Search[tuple[Losses, Placements, Mapping[tuple[int, int], OfLabels]]]:
     """Sum up the attributions and losses of all rows and of segments, and those of training rows by number.
 
-    `links` are by model, and `names` are those of models and slices by their numbers. One query about single models.
+    The placements are those of segments. `links` are by model, and `names` are those of models and slices by their
+    numbers. One query about single models.
     """
 
-    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+    def measure(model: int, _: int, block: RowBlock) -> Iterator[tuple[int, int, Ints | BigInts]]:
+        sets = [block.cells.in_segment(number) for number in range(len(segments))]
         for slice_number, sums in enumerate(_sum_block(block, links[model])):
-            yield slice_number, 0, [sums]
+            yield slice_number, 0, sums
+            if sets:
+                yield slice_number, 1, place_in_sets(block, slice_number, sets)
 
-    answer = yield Query(measure)
+    answer = yield Query(measure, lambda key, ranges: combine_ranges(ranges) if key[2] else sum(ranges))
     summed: dict[tuple[str, str, str], OfLabels] = {}
+    placed: dict[tuple[str, str, str], PlacedSet] = {}
     train: dict[tuple[int, int], OfLabels] = {}
-    for key, [sums] in sorted(answer.items(), key=itemgetter(0)):
-        train[key[:2]], *of_segments = map(_read_labels, sums.tolist())
-        for segment, by_label in zip((OVERALL, *segments), of_segments, strict=True):
-            if by_label:
-                summed[(*names[key[:2]], segment)] = by_label
-    return summed, train
+    for (model, slice_number, is_placed), sums in sorted(answer.items(), key=itemgetter(0)):
+        name = names[model, slice_number]
+        if is_placed:
+            placed |= {(*name, segment): of_set for segment, of_set in zip(segments, sums, strict=True)}
+            continue
+        train[model, slice_number], *of_segments = map(_read_labels, sums.tolist())
+        listed = zip((OVERALL, *segments), of_segments, strict=True)
+        summed |= {(*name, segment): by_label for segment, by_label in listed if by_label}
+    return summed, placed, train
 
 
 def _sum_block(block: RowBlock, link: str | None) -> Ints:
@@ -161,35 +168,28 @@ def list_correlations(losses_by_segment: Losses, has_probabilities: Mapping[str,
 def list_losses(
     losses_by_segment: Losses,
     predicates: Mapping[str, str],
-    placements: Mapping[tuple[str, str, str], PlacedSet],
+    placements: Placements,
     has_probabilities: Mapping[str, bool],
     level: float,
 ) -> list[dict[str, Any]]:
     """Return the rows of ``loss_by_segment``, also of segments without rows.
 
-    `predicates` are by segment, `placements` by model, slice and segment: of all rows only where a slice has both
-    labels. `has_probabilities` says of each model whether its scores are probabilities.
+    `predicates` are by segment. `has_probabilities` says of each model whether its scores are probabilities.
     """
     rows = []
     for model, name in sorted({key[:2] for key in losses_by_segment}):
         for segment in (OVERALL, *predicates):
             key = model, name, segment
-            by_label, placed = losses_by_segment.get(key, {}), placements.get(key)
-            undefined = set() if has_probabilities[model] else set(LOSSES)
-            undefined |= set() if (model, name, OVERALL) in placements else {"normalized"}
+            columns = _list_segment(losses_by_segment.get(key, {}), placements[key], has_probabilities[model], level)
             key_columns = {MODEL: model, SLICE: name, "segment": segment, "predicate": predicates.get(segment)}
-            rows.append(key_columns | _list_segment(by_label, placed, undefined, level))
+            rows.append(key_columns | columns)
     return rows
 
 
-def _list_segment(
-    by_label: OfLabels, placed: PlacedSet | None, undefined: Collection[str], level: float
-) -> dict[str, Any]:
-    """Return the values of a segment, and NULL for the means of what is undefined."""
-    auc, auc_variance = auc_within(*placed) if placed else (None, None)
-    sizes = [side.k for side in placed] if placed else [0, 0]
-    (aucs, variances), (n_low, n_high) = np.array([[auc], [auc_variance]], np.float64), np.array(sizes)[:, np.newaxis]
-    auc_low, auc_high, method = (column.item() for column in auc_interval(aucs, variances, n_low, n_high, level))
+def _list_segment(by_label: OfLabels, placed: PlacedSet, has_probabilities: bool, level: float) -> dict[str, Any]:
+    """Return the values of a segment: NULL for mean losses without probabilities, and if the slice lacks a label."""
+    auc, auc_variance = auc_within(*placed)
+    auc_low, auc_high, method = interval_of_auc(auc, auc_variance, placed[0].k, placed[1].k, level)
     row = {
         "n_rows": add_moments(by_label, "normalized").n,
         "n_positive": by_label[True]["normalized"].n if True in by_label else 0,
@@ -197,15 +197,14 @@ def _list_segment(
         "auc_low": auc_low,
         "auc_high": auc_high,
         "auc_variance": auc_variance,
-        "auc_method": None if auc is None else method,
+        "auc_method": method,
     }
-    for value, (name, limits) in _COLUMNS.items():
+    for (value, limits), name in zip(LIMITS.items(), _COLUMNS, strict=True):
         moments = add_moments(by_label, value)
-        mean, variance = moments.mean, moments.variance_of_mean
+        is_defined, variance = has_probabilities, moments.variance_of_mean
         if value == "normalized":
-            variance = influence_variance(*placed) if placed else None
-        if value in undefined:
-            mean = variance = None
+            is_defined, variance = all(side.n for side in placed), influence_variance(*placed)
+        mean, variance = (moments.mean, variance) if is_defined else (None, None)
         low, high = normal_interval(mean, variance, level, limits)
         row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     return row

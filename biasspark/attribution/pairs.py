@@ -32,12 +32,11 @@ from biasspark.attribution.block_sums import hash_bins
 from biasspark.attribution.influence import NEGATIVES, POSITIVES
 from biasspark.attribution.pair_significance import Draws, PlacedAuc, compare_samples, compare_with_all
 from biasspark.attribution.segments import decide
-from biasspark.attribution.splits import BinSums, Split, best_split
-from biasspark.attribution.trees import ROOT, list_node_columns
+from biasspark.attribution.trees import ROOT, BinSums, Split, best_split, list_node_columns
 from biasspark.columns import MODEL, NEGATIVE, POSITIVE, SLICE
 from biasspark.config.attribution_settings import Pairs
-from biasspark.features import Condition, Feature, describe_condition, mark_rare, write_predicate
-from biasspark.metrics.intervals import auc_interval, delong_part
+from biasspark.features import Condition, Feature, list_rule, mark_rare
+from biasspark.metrics.intervals import delong_part, interval_of_auc
 from biasspark.ranking.kernels.row_block import RowBlock, SmallInts
 from biasspark.ranking.kernels.sorted_runs import place_among
 from biasspark.ranking.row_blocks import Query, Search
@@ -78,17 +77,6 @@ def sort_examples(scores: Floats, bins: SmallInts) -> Examples:
     """Sort the examples of one label by score, and number them."""
     order = np.argsort(scores, kind="stable")
     return Examples(scores[order], bins[:, order], np.arange(len(order)))
-
-
-def mark_rare_of_sides(samples: Samples, features: Sequence[Feature], settings: Pairs) -> Sides:
-    """Mark the values of each side that fewer than `min_side` of its training rows have as rare."""
-    return [
-        [
-            mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
-            for feature, bins in zip(features, side.bins, strict=True)
-        ]
-        for side in samples.train
-    ]
 
 
 def grow_and_measure(samples: Samples, features: Sides, settings: Pairs) -> list[dict[str, Any]]:
@@ -133,18 +121,15 @@ def measure_auc(sample: Sample) -> PlacedAuc:
     With doubled placements d of either side against the rows of the other, U = Σd / 2 from either side.
     """
     placements = _place(sample)
-    n_negatives, n_positives = map(len, placements)
-    if not n_negatives * n_positives:
-        return PlacedAuc(placements, None, None)
-    total = int(placements[POSITIVES].sum())
-    value = total / (2 * n_negatives * n_positives)
-    if min(n_negatives, n_positives) < 2:
-        return PlacedAuc(placements, value, None)
-    negative_part, positive_part = (
-        float(delong_part(len(d), n_opposite, total, int(np.square(d).sum())))
-        for d, n_opposite in zip(placements, (n_positives, n_negatives), strict=True)
-    )
-    return PlacedAuc(placements, value, negative_part + positive_part)
+    sizes = n_negatives, n_positives = len(placements[NEGATIVES]), len(placements[POSITIVES])
+    total, variance = int(placements[POSITIVES].sum()), None
+    if min(sizes) >= 2:
+        negative_part, positive_part = (
+            float(delong_part(len(d), n_opposite, total, int(np.square(d).sum())))
+            for d, n_opposite in zip(placements, reversed(sizes), strict=True)
+        )
+        variance = negative_part + positive_part
+    return PlacedAuc(placements, total / (2 * n_negatives * n_positives) if min(sizes) else None, variance)
 
 
 def _place(sample: Sample) -> tuple[Ints, Ints]:
@@ -229,36 +214,34 @@ def pair_segments(
             yield slice_number, 0, _draw_lowest(block, block.rows_of(slice_number), most)
 
     def combine(key: Key, ranges: Iterator[tuple[NDArray[Any], ...]]) -> list[dict[str, Any]]:
-        n_rows, label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in zip(*ranges, strict=True))
-        n_labels = n_rows.reshape(-1, 2).sum(axis=0).tolist()
-        sizes = tuple(min(size, n // 2) for size, n in zip(most, n_labels, strict=True))
-        samples = _split_samples(label, drawn, scores, bins, sizes)
+        label, drawn, scores, bins = (np.concatenate(arrays, axis=-1) for arrays in zip(*ranges, strict=True))
+        samples = _split_samples(label, drawn, scores, bins, most)
         model, name = names[key[:2]]
-        marked = mark_rare_of_sides(samples, features, settings)
-        nodes = grow_and_measure(samples, marked, settings) if any(sizes) else []
+        marked = [
+            [
+                mark_rare(feature, np.bincount(bins, minlength=feature.n_bins).tolist(), settings.min_side)
+                for feature, bins in zip(features, side.bins, strict=True)
+            ]
+            for side in samples.train
+        ]
+        nodes = grow_and_measure(samples, marked, settings) if any(len(side.scores) for side in samples.train) else []
         for node in nodes:
-            node |= {MODEL: model, SLICE: name}
+            n_rows = node["n_negatives_honest"], node["n_positives_honest"]
+            low, high, _ = interval_of_auc(node["mean_honest"], node["variance_honest"], *n_rows, level)
+            node |= {MODEL: model, SLICE: name, "mean_honest_low": low, "mean_honest_high": high}
             for side, condition, one_side in zip((NEGATIVE, POSITIVE), node.pop("conditions"), marked, strict=True):
-                node[f"{side}_rule"] = describe_condition(condition, one_side)
-                node[f"{side}_predicate"] = write_predicate(condition, one_side)
+                node.update(list_rule(condition, one_side, f"{side}_"))
         return nodes
 
     combined = yield Query(measure, combine)
-    nodes = [node for _, of_slice in sorted(combined.items()) for node in of_slice]
-    auc, variance = (np.array([node[f"{name}_honest"] for node in nodes], np.float64) for name in ("mean", "variance"))
-    n_low, n_high = (np.array([node[f"n_{side}s_honest"] for node in nodes], np.int64) for side in (NEGATIVE, POSITIVE))
-    low, high, _ = auc_interval(auc, variance, n_low, n_high, level)
-    for node, *ends in zip(nodes, low.tolist(), high.tolist(), strict=True):
-        node["mean_honest_low"], node["mean_honest_high"] = ends
-    return nodes
+    return [node for _, nodes in sorted(combined.items()) for node in nodes]
 
 
 def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> tuple[NDArray[Any], ...]:
     """Return the rows of either label with the lowest hashes, twice as many as a sample holds."""
-    n_rows, chosen = [], []
+    chosen = []
     for label, size in zip((False, True), most, strict=True):
         candidates = rows[block.label[rows] == label]
-        n_rows.append(len(candidates))
         if len(candidates) > 2 * size:
             hashes = block.draws[candidates]
             candidates = candidates[hashes <= np.partition(hashes, 2 * size - 1)[2 * size - 1]]
@@ -266,8 +249,7 @@ def _draw_lowest(block: RowBlock, rows: Ints, most: tuple[int, int]) -> tuple[ND
             candidates = candidates[_order(block.draws[candidates], block.scores[candidates], bins)[: 2 * size]]
         chosen.append(candidates)
     drawn = np.concatenate(chosen)
-    bins, labels = block.cells.bins[:, block.cell[drawn]], block.label[drawn]
-    return np.array(n_rows), labels, block.draws[drawn], block.scores[drawn], bins
+    return block.label[drawn], block.draws[drawn], block.scores[drawn], block.cells.bins[:, block.cell[drawn]]
 
 
 def _order(drawn: Ints, scores: Floats, bins: SmallInts) -> Ints:
@@ -276,16 +258,13 @@ def _order(drawn: Ints, scores: Floats, bins: SmallInts) -> Ints:
     return np.lexsort([*bins[::-1], scores, hash_bins(used), drawn])  # the last key counts first
 
 
-def _split_samples(label: Flags, drawn: Ints, scores: Floats, bins: SmallInts, sizes: tuple[int, ...]) -> Samples:
+def _split_samples(label: Flags, drawn: Ints, scores: Floats, bins: SmallInts, most: tuple[int, int]) -> Samples:
     """Return the rows of each label with the lowest hashes, which grow the tree, and the next, which estimate."""
     order = _order(drawn, scores, bins)
-    by_label = [order[label[order] == value] for value in (False, True)]
-    train, honest = (
-        [
-            sort_examples(scores[chosen], bins[:, chosen])
-            for ordered, size in zip(by_label, sizes, strict=True)
-            for chosen in [ordered[first * size : (first + 1) * size]]
-        ]
-        for first in (0, 1)
-    )
-    return Samples(train, honest)
+    halves: tuple[list[Examples], list[Examples]] = ([], [])
+    for value, size in zip((False, True), most, strict=True):
+        ordered = order[label[order] == value]
+        n_rows = min(size, len(ordered) // 2)
+        for half, chosen in zip(halves, (ordered[:n_rows], ordered[n_rows : 2 * n_rows]), strict=True):
+            half.append(sort_examples(scores[chosen], bins[:, chosen]))
+    return Samples(*halves)

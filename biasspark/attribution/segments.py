@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any, NamedTuple
 
-from biasspark.attribution.block_sums import AUC
+from biasspark.attribution.losses import LIMITS
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import chance_p_value, welch_p_value
 from biasspark.attribution.trees import Tree, list_node_columns
-from biasspark.features import Condition, Feature, describe_condition, write_predicate
+from biasspark.features import Condition, Feature, list_rule
 from biasspark.metrics.intervals import SIGNIFICANT, benjamini_hochberg, normal_interval
 
 
@@ -42,27 +41,20 @@ class TreeKey(NamedTuple):
     slice: str
     target: str
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """The range of a mean of the target."""
-        if self.target == AUC:
-            return (-0.5 if self.baseline_model else 0.0), 0.5
-        return 0.0, (1.0 if self.target == "gini" else inf)
-
 
 def list_segments(
     key: TreeKey, tree: Tree, measured: Sequence[MeasuredSet], features: Sequence[Feature], level: float
 ) -> list[dict[str, Any]]:
     """Return the rows of ``attribution_segments`` of the nodes of one tree; none if the tree has no rows."""
-    root = measured[0]
+    root, limits = measured[0], (-0.5, 0.5) if key.baseline_model else LIMITS.get(key.target, LIMITS["normalized"])
     if not root.train.n + root.honest.n:
         return []
     rows = [
         {
             **key._asdict(),
             **list_node_columns(node.node_id, node.split is None),
-            **_list_columns(node.condition, measured_set, root, features),
-            **_list_ends(measured_set, key.range, level),
+            **list_rule(node.condition, features),
+            **_list_columns(measured_set, root, limits, level),
         }
         for node, measured_set in zip(tree, measured, strict=True)
     ]
@@ -86,8 +78,8 @@ def list_slices(
     rows = [
         {
             "score": float(mean * measured_set.train.n - measured_set.train.total),
-            **_list_columns(condition, measured_set, whole, features),
-            **_list_ends(measured_set, (0.0, 0.5), level),
+            **list_rule(condition, features),
+            **_list_columns(measured_set, whole, LIMITS["normalized"], level),
         }
         for condition, measured_set in zip(conditions, measured, strict=True)
     ]
@@ -96,25 +88,20 @@ def list_slices(
 
 
 def _list_columns(
-    condition: Condition, measured: MeasuredSet, whole: MeasuredSet, features: Sequence[Feature]
+    measured: MeasuredSet, whole: MeasuredSet, limits: tuple[float, float], level: float
 ) -> dict[str, Any]:
-    """Return the rule, the sizes, the means and the tests of a set of rows."""
+    """Return the sizes, the means and the tests of a set of rows, given the range of means."""
     train, honest = measured.train, measured.honest
+    low, high = normal_interval(honest.mean, measured.variance, level, limits)
     return {
-        "rule": describe_condition(condition, features),
-        "predicate": write_predicate(condition, features),
         "n_train": train.n,
         "mean_train": train.mean,
         "n_honest": honest.n,
         "mean_honest": honest.mean,
+        "mean_honest_low": low,
+        "mean_honest_high": high,
         "p_train_honest": welch_p_value(train, honest),
         "p_value": welch_p_value(honest, whole.honest - honest),
         "p_chance": chance_p_value(honest, whole.honest),
         "loss_share": measured.loss_doubled / whole.loss_doubled if whole.loss_doubled else None,
     }
-
-
-def _list_ends(measured: MeasuredSet, limits: tuple[float, float], level: float) -> dict[str, float | None]:
-    """Return the interval of the honest mean."""
-    low, high = normal_interval(measured.honest.mean, measured.variance, level, limits)
-    return {"mean_honest_low": low, "mean_honest_high": high}

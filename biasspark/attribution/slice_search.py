@@ -33,14 +33,10 @@ conjunctions that a counted conjunction must be compared with were counted befor
 
 A slice that is wider than an interval would be listed in pieces of one interval each. So when all are counted, listed
 slices that differ only in intervals of one number are joined where these adjoin: by one feature after another, in
-order, and again until nothing adjoins. Pieces S_k have no row in common, so for a joined slice J
-
-    score(J) = Σ_k score(S_k),   n_J = Σ_k n_{S_k}.
-
-If T is made of predicates that all pieces have, each piece was compared with it, so score(S_k) >= 5/4 · n_{S_k} ·
-score(T) / n_T, and the sum over k says the same of J. J is not compared with shorter conjunctions that have its joined
-interval: they hold its parts in other shares than J does. The pieces are among the best that were asked for, so fewer
-may be left.
+order, and again until nothing adjoins. Pieces have no row in common, so their scores and their rows add up to those of
+the joined slice J. For any T of predicates that all pieces have, the inequality holds for each piece, and so for J. J
+is not compared with shorter conjunctions that have its joined interval: they hold its parts in other shares than J
+does. The pieces are among the best that were asked for, so fewer may be left.
 """
 
 from __future__ import annotations
@@ -186,9 +182,14 @@ class BestSlices:
 
     def conditions(self) -> list[Condition]:
         """Return the conditions of the best slices, joined, the highest score first."""
-        listed = [(dict(self.predicates[index] for index in conjunction), counts) for conjunction, counts in self.best]
+        listed: Sequence[_Listed] = [
+            (dict(self.predicates[index] for index in conjunction), counts) for conjunction, counts in self.best
+        ]
+        n_before = None
+        while len(listed) != n_before:
+            n_before, listed = len(listed), reduce(_join_on, self.numeric, listed)
         distinct: dict[SliceCounts, Condition] = {}
-        for condition, counts in sorted(_join_slices(listed, self.numeric), key=self._rank):
+        for condition, counts in sorted(listed, key=self._rank):
             distinct.setdefault(counts, condition)  # what is joined may have exactly the rows of another
         return [*distinct.values()]
 
@@ -226,29 +227,19 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
             partners[part].add(last)
 
 
-def _join_slices(listed: Sequence[_Listed], numeric: Sequence[int]) -> Sequence[_Listed]:
-    """Join slices that differ in adjoining intervals of one numeric feature, until none do."""
-    joined = reduce(_join_on, numeric, listed)
-    return joined if len(joined) == len(listed) else _join_slices(joined, numeric)
-
-
 def _join_on(listed: Sequence[_Listed], index: int) -> Sequence[_Listed]:
+    """Join slices that differ only in intervals of one feature, of which one begins where the other ends."""
     joined: list[_Listed] = []
     for condition, counts in sorted(listed, key=lambda entry: min(entry[0].get(index, {NULL_BIN}))):
         for number, (below, so_far) in enumerate(joined):
-            if _adjoins(below, condition, index):
-                bins = below[index] | condition[index]
-                joined[number] = {**below, index: bins}, SliceCounts(*map(sum, zip(so_far, counts, strict=True)))
+            bins, is_alike = below.get(index, frozenset()), {**below, index: condition.get(index)} == condition
+            if is_alike and bins and NULL_BIN not in bins and max(bins) + 1 == min(condition[index]):
+                summed = SliceCounts(*map(sum, zip(so_far, counts, strict=True)))
+                joined[number] = {**below, index: bins | condition[index]}, summed
                 break
         else:
             joined.append((condition, counts))
     return joined
-
-
-def _adjoins(below: Condition, above: Condition, index: int) -> bool:
-    """Return whether two slices differ only in intervals of a feature, of which one begins where the other ends."""
-    bins = below.get(index, {NULL_BIN})
-    return {**below, index: above.get(index)} == above and NULL_BIN not in bins and max(bins) + 1 == min(above[index])
 
 
 def _add_up(counts: Ints) -> SliceCounts:

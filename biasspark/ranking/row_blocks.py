@@ -11,9 +11,11 @@ that both score: rows are placed among the baseline's scores first, then among t
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate, compress, count
+from math import isqrt
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,10 +28,12 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.survey import MAX_ROWS_A_RANGE
 from biasspark.errors import InputError
 from biasspark.ranking import range_job
+from biasspark.ranking.counts import Counts, make_counts
 from biasspark.ranking.engine import CORPUS, ROW_COUNTS, count_rows
 from biasspark.ranking.feature_columns import RowDescription
 from biasspark.ranking.kernels.blocks import find_ranges, split_by_range
 from biasspark.ranking.kernels.codec import load, narrow
+from biasspark.ranking.kernels.range_counts import RangeCounts, combine, count_range
 from biasspark.ranking.kernels.reference_sets import RankOffsets, count_by_range, place_rows
 from biasspark.ranking.kernels.row_block import (
     Baseline,
@@ -40,7 +44,9 @@ from biasspark.ranking.kernels.row_block import (
     join_cells,
     keep_cells,
 )
+from biasspark.ranking.kernels.sorted_runs import collapse
 from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts, TaskRows, list_offsets
+from biasspark.session import kept
 
 BLOCK = -1
 """The chunk of a block. Counts have chunks from 0 on, and rows to be cut again have chunks below this one."""
@@ -49,6 +55,9 @@ BLOCKS_A_TASK = 2
 """A block has some 20 MB."""
 MAX_BLOCK_BYTES = (1 << 31) - (1 << 25)
 """Arrow holds 2 GiB in the binary values of a batch, and up to 16 MiB of others may come before."""
+
+MAX_OPPOSITE = isqrt(2**63 - 1) // 2
+"""With more rows of a label the square of a doubled placement exceeds 63 bits."""
 
 MAX_RESULTS = 100_000
 """The most results that searches ask for at a time, unless one query asks for more."""
@@ -107,6 +116,38 @@ class RowRanking:
     description: RowDescription
     comparisons: Sequence[tuple[int, int]] = ()
     keeps_blocks: bool = True
+
+    @contextmanager
+    def rank(self, examples: DataFrame, searches: Mapping[str, Search[Any]]) -> Iterator[RankedBlocks]:
+        """Rank rows, and keep their blocks for a `with` block if that is wanted.
+
+        Raises `InputError` if one label or one range has too many rows.
+
+        EXAMPLES have the columns from which rows are described. The searches, by name, have one query each, about
+        single models, which is answered while blocks are made.
+
+        Runs one Spark action, of one scan and one shuffle. The blocks of comparisons are lazy: one more shuffle, when
+        they are read first.
+        """
+        queries = [_count_all(), *map(next, searches.values())]
+        with ExitStack() as stack:
+            placed = self.place(examples, queries)
+            if self.keeps_blocks:
+                placed = stack.enter_context(kept(placed, large_rows=True))
+            n_groups = len(self.encoding.models) * len(self.encoding.slices) * len(searches)
+            (ranges, *answers), row_counts = read_answers(placed, queries, max(n_groups, N_GROUPS))
+            frame = placed.where(F.col("chunk") == BLOCK)
+            if self.comparisons:
+                frame = frame.union(stack.enter_context(kept(self.compare(placed), large_rows=True)))
+            counts = make_counts(self.encoding, row_counts, sorted(ranges.items()), (), None)
+            if counts.cells.max(initial=0) > MAX_OPPOSITE:
+                raise InputError(
+                    f"corpus: more than {MAX_OPPOSITE:,} rows of one label. Attributions are summed up with the "
+                    "squares of placements among them, which pass the integers that hold them. Attribute a sample of "
+                    "the rows, by a `filter`."
+                )
+            results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
+            yield RankedBlocks(Blocks(frame, self.description.columns), counts, results)
 
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
@@ -204,6 +245,28 @@ class Blocks:
 
     frame: DataFrame
     columns: CellColumns
+
+
+@dataclass(frozen=True)
+class RankedBlocks:
+    """Ranked rows: their blocks, their counts without identities, and the results of searches meanwhile, by name."""
+
+    blocks: Blocks
+    counts: Counts
+    results: Mapping[str, Any]
+
+
+def _count_all() -> Query:
+    """Count all rows of every model and slice, without identities, as `RangeCounts`."""
+
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, RangeCounts]]:
+        for slice_number in range(block.cells.columns.n_slices):
+            if len(rows := block.rows_of(slice_number)):
+                scores, label = block.scores[rows], block.label[rows]
+                runs = {key: collapse(scores[label == key]) for key in (0, 1) if (label == key).any()}
+                yield slice_number, 0, count_range(runs, [], [0], None)
+
+    return Query(measure, lambda _, ranges: combine(ranges, 0))
 
 
 class _Measuring:

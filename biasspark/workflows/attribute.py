@@ -19,10 +19,9 @@ from biasspark.attribution import attribution_warnings
 from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
-from biasspark.attribution.losses import Losses, add_moments, list_correlations, list_losses, sum_losses
-from biasspark.attribution.measured_sets import MeasuredSets, measure_sets
+from biasspark.attribution.losses import add_moments, list_correlations, list_losses, sum_losses
+from biasspark.attribution.measured_sets import MeasuredSet, measure_sets
 from biasspark.attribution.pairs import pair_segments
-from biasspark.attribution.ranked_blocks import RankedBlocks, rank_blocks
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import BestSlices, search_slices
 from biasspark.attribution.trees import Tree, grow_tree
@@ -37,7 +36,7 @@ from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import survey_corpus
 from biasspark.corpus.values import column
 from biasspark.ranking.feature_columns import VALUES_PASS, RowDescription, SurveyedValues, row_columns, survey_values
-from biasspark.ranking.row_blocks import RowRanking, Search, run_searches
+from biasspark.ranking.row_blocks import RankedBlocks, RowRanking, Search, run_searches
 from biasspark.ranking.row_ranks import EXAMPLES_PASS, rank_rows
 from biasspark.report.console_summary import show_lost
 from biasspark.session import BYTES_AN_ATTRIBUTION, describe, kept, refuse_too_many, run_side_by_side
@@ -98,8 +97,7 @@ class SurveyedRows(SurveyedCorpus):
         attribution, models = self.attribution, self.encoding.models
         description = RowDescription(attribution, self.values, len(self.encoding.slices))
         comparisons = [(models.index(model), models.index(baseline)) for model, baseline in attribution.compare]
-        keeps_blocks = bool(attribution.splits_rows or attribution.segments)
-        return RowRanking(self.encoding, self.boundaries, description, comparisons, keeps_blocks)
+        return RowRanking(self.encoding, self.boundaries, description, comparisons, attribution.splits_rows)
 
     def rank_rows(self, labels: Ints) -> DataFrame:
         """Return ``example_attributions`` without run_date, corpus and run_id. Lazy: see `rank_rows`."""
@@ -170,7 +168,7 @@ def rank_surveyed(surveyed: SurveyedRows, *, with_losses: bool = True) -> Iterat
         groups = dict.fromkeys(attribution.pairs_of, ("outside", "inside"))
         n_groupings = len(attribution.groupings)
         searches["pairs_of"] = count_pairs_of_groups(encoding, groups, n_groupings, only_last=True)
-    with surveyed.job("rank every row"), rank_blocks(surveyed.examples, surveyed.ranking, searches) as ranked:
+    with surveyed.job("rank every row"), surveyed.ranking.rank(surveyed.examples, searches) as ranked:
         surveyed.check(ranked.counts.row_counts)
         yield ranked
 
@@ -210,22 +208,17 @@ def list_tables(
         model: model in attribution.link or model not in outside_0_and_1 for model in surveyed.encoding.models
     }
     searched = search_rows(surveyed, ranked, has_probabilities, stage)
-    placements = {
-        (*surveyed.names[key], segment): sums
-        for key, sets in searched.measured.segments.items()
-        for segment, sums in zip(attribution.segments, sets, strict=True)
-    }
     of_all = place_all(ranked.counts)
-    placements |= {(*key, OVERALL): placed for key, placed in of_all.items()}
-    pair_nodes = ranked.results.get("pairs", [])
+    losses, of_segments, _ = ranked.results.get("losses", ({}, {}, {}))
+    pair_nodes, pairs_of, crosses = (ranked.results.get(name, []) for name in ("pairs", "pairs_of", "crosses"))
     sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
         schemas.ATTRIBUTION_SEGMENTS: _within_slices(searched.list_segments(), slices, "predicate"),
         schemas.ATTRIBUTION_SLICES: _within_slices(searched.list_slices(), slices, "predicate"),
         schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
     }
-    losses, _ = ranked.results.get("losses", ({}, {}))
     if losses:
+        placements = {**of_segments, **{(*key, OVERALL): placed for key, placed in of_all.items()}}
         rows[schemas.ATTRIBUTION_CORRELATIONS] = list_correlations(losses, has_probabilities)
         rows[schemas.LOSS_BY_SEGMENT] = list_losses(losses, attribution.segments, placements, has_probabilities, level)
     tables: dict[Table, Rows] = {
@@ -235,37 +228,22 @@ def list_tables(
         n_groups = len(surveyed.encoding.models), len(surveyed.encoding.slices)
         tables[schemas.EXAMPLE_ATTRIBUTIONS] = surveyed.rank_rows(ranked.counts.cells[2:].reshape(2, *n_groups))
     all_wrong = {key: 2 * low.n * high.n - high.placed for key, (low, high) in of_all.items()}
-    warnings = _list_warnings(searched, ranked, losses, pair_nodes)
     if attribution.pairs_of:
-        named_pairs = list_named_pairs(attribution.pairs_of, ranked.results["pairs_of"])
-        tables[schemas.NAMED_PAIRS] = pairs = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
-        warnings += attribution_warnings.pair_warnings(pairs)
+        named_pairs = list_named_pairs(attribution.pairs_of, pairs_of)
+        tables[schemas.NAMED_PAIRS] = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
     if attribution.groupings:
-        crosses = ranked.results["crosses"]
         tables[schemas.AUC_CROSSES] = measure_crosses(schemas.AUC_CROSSES, crosses, all_wrong, level)
-        warnings += attribution_warnings.grouping_warnings(crosses)
-    return tables, tuple(warnings)
-
-
-def _list_warnings(
-    searched: SearchedRows,
-    ranked: RankedBlocks,
-    losses: Losses,
-    pair_nodes: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    surveyed, attribution = searched.surveyed, searched.surveyed.attribution
     measured = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
-    tree_roots = {surveyed.name_target(target): searched.measured.by_target[target][0] for target in searched.trees}
-    slices = {surveyed.name_target(target): best for target, best in searched.slices.items()}
-    return [
+    tree_roots = {surveyed.name_target(target): searched.measured[target][0] for target in searched.trees}
+    best_slices = {surveyed.name_target(target): best for target, best in searched.slices.items()}
+    return tables, (
         *measured.warnings,
         *attribution_warnings.feature_warnings(surveyed.values),
         *attribution_warnings.unsearched_warnings(attribution),
-        *attribution_warnings.segment_warnings(attribution.segments, losses),
-        *attribution_warnings.link_warnings(attribution, ranked.counts.profiles),
-        *attribution_warnings.room_warnings(slices),
-        *attribution_warnings.few_rows_warnings(attribution, tree_roots, slices, pair_nodes),
-    ]
+        *attribution_warnings.link_warnings(attribution, profiles),
+        *attribution_warnings.search_warnings(attribution, tree_roots, best_slices, pair_nodes),
+        *attribution_warnings.row_warnings(attribution, losses, pairs_of, crosses),
+    )
 
 
 def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
@@ -290,13 +268,13 @@ class SearchedRows:
     surveyed: SurveyedRows
     trees: Mapping[Target, Tree]
     slices: Mapping[Target, BestSlices]
-    measured: MeasuredSets
+    measured: Mapping[Target, Sequence[MeasuredSet]]
 
     def list_segments(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``attribution_segments``."""
         features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
         for target, tree in self.trees.items():
-            sets = self.measured.by_target[target][: len(tree)]
+            sets = self.measured[target][: len(tree)]
             yield from list_segments(self.surveyed.name_target(target), tree, sets, features, level)
 
     def list_slices(self) -> Iterator[dict[str, Any]]:
@@ -304,7 +282,7 @@ class SearchedRows:
         features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
         for target, best in self.slices.items():
             conditions = best.conditions()
-            whole, *sets = self.measured.by_target[target]
+            whole, *sets = self.measured[target]
             key = self.surveyed.name_target(target)
             for row in list_slices(conditions, sets[len(sets) - len(conditions) :], whole, features, level):
                 yield {MODEL: key.model, SLICE: key.slice, **row}
@@ -313,7 +291,7 @@ class SearchedRows:
 def search_rows(
     surveyed: SurveyedRows, ranked: RankedBlocks, has_probabilities: Mapping[str, bool], stage: Callable[[str], None]
 ) -> SearchedRows:
-    """Grow the trees and search the slices together, then measure these and the named segments.
+    """Grow the trees and search the slices together, then measure these.
 
     `has_probabilities` is by model, as in `list_losses`.
     """
@@ -327,7 +305,7 @@ def search_rows(
             value = SummedValue.of(target, n_rows)
             searches["trees", value] = grow_tree(features, value, attribution.tree, square_sum)
     if attribution.slice_search:
-        _, train = ranked.results.get("losses") or ranked.results["means"]
+        *_, train = ranked.results.get("losses") or ranked.results["means"]
         for key in surveyed.names:
             mean = add_moments(train.get(key, {}), "normalized").mean or 0.0
             value = SummedValue.of(Target(*key, AUC), n_rows, mean)
@@ -362,7 +340,7 @@ def _sum_squares(surveyed: SurveyedRows, ranked: RankedBlocks, targets: Sequence
     """Return the sum of squared deviations of the training values of each tree. One job."""
     with surveyed.job("sum squares of the targets of trees"):
         measured = measure_sets(ranked.blocks, {target: [{}] for target in targets}, len(surveyed.encoding.models))
-    moments = [measured.by_target[target][0].train for target in targets]
+    moments = [measured[target][0].train for target in targets]
     return [(tree_moments.variance or 0.0) * (tree_moments.n - 1) for tree_moments in moments]
 
 
@@ -372,14 +350,14 @@ def _measure_results(
     trees: Mapping[Target, Tree],
     slices: Mapping[Target, BestSlices],
     stage: Callable[[str], None],
-) -> MeasuredSets:
-    """Measure every node, slice and named segment."""
+) -> Mapping[Target, Sequence[MeasuredSet]]:
+    """Measure every node and slice."""
     attribution, models = surveyed.attribution, surveyed.encoding.models
     conditions = {target: [node.condition for node in tree] for target, tree in trees.items()}
     for target, best in slices.items():
         conditions[target] = [*conditions.get(target, [{}]), *best.conditions()]
-    if not (conditions or attribution.segments):
-        return MeasuredSets({}, {})
+    if not conditions:
+        return {}
     edges = {
         number: surveyed.boundaries[models.index(baseline)]
         for number, (_, baseline) in enumerate(attribution.compare, len(models))

@@ -129,7 +129,7 @@ def test_trees_do_not_depend_on_how_many_rows_a_survey_estimates(monkeypatch: py
 
 
 def test_more_rows_of_a_label_than_squares_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biasspark.attribution.ranked_blocks.MAX_OPPOSITE", 100)
+    monkeypatch.setattr("biasspark.ranking.row_blocks.MAX_OPPOSITE", 100)
     with pytest.raises(InputError):
         attribute(frame())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biasspark.attribution.attribution_warnings import feature_warnings, few_rows_warnings, room_warnings
+from biasspark.attribution.attribution_warnings import feature_warnings, search_warnings
 from biasspark.attribution.measured_sets import MeasuredSet
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.segments import TreeKey
@@ -22,7 +22,7 @@ GINI, AUC, COMPARED = TreeKey("m", "", "all", "gini"), TreeKey("m", "", "all", "
 def test_each_model_is_warned_about_once(keys: list[TreeKey], name: str) -> None:
     for n_train, n_honest, n_few in ((90, 60, 1), (150, 0, 1), (900, 900, 0), (0, 0, COMPARED in keys)):
         roots = dict.fromkeys(keys, MeasuredSet(Moments(n_train), Moments(n_honest)))
-        warnings = list(few_rows_warnings(Attribution(), roots, {}, []))
+        warnings = list(search_warnings(Attribution(), roots, {}, []))
         assert len(warnings) == n_few
         assert all(f"`{'tree' if n_train else 'compare'}`" in text and name in text for text in warnings)
 
@@ -31,12 +31,11 @@ def test_a_search_of_slices_is_warned_about_once() -> None:
     best = BestSlices([np.ones((2, 5), np.int64)], [Feature("k", "k", False, ("a",), True)], SliceSearch())
     of_slice = {AUC._replace(slice="short"): best}
     asked = Attribution(slice_search=SliceSearch())
-    (text,) = few_rows_warnings(asked, {}, {AUC: best, **of_slice, AUC._replace(model="n"): best}, [])
+    (text,) = search_warnings(asked, {}, {AUC: best, **of_slice, AUC._replace(model="n"): best}, [])
     assert "`slice_search` of m, n:" in text
-    assert not [*few_rows_warnings(asked, {}, of_slice, [])]
-    assert not [*room_warnings(of_slice)]
+    assert not [*search_warnings(asked, {}, of_slice, [])]
     best.left_out = 1
-    assert len([*room_warnings(of_slice)]) == 1
+    assert len([*search_warnings(asked, {}, of_slice, [])]) == 1
 
 
 @pytest.mark.parametrize("nullable", [False, True])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from biasspark.attribution.attribution_warnings import link_warnings
 from biasspark.attribution.losses import losses, sum_losses
 from biasspark.attribution.moments import Moments
-from biasspark.attribution.ranked_blocks import MAX_OPPOSITE
 from biasspark.columns import OVERALL
 from biasspark.config import Attribution
 from biasspark.ranking.kernels.placements import Profile
+from biasspark.ranking.row_blocks import MAX_OPPOSITE
 from tests.fixtures.ranked_rows import Ranked, blocks_of, find
 from tests.oracle.attribution import Example, cross_entropy, gini, round_to_units, target_values
 
@@ -49,7 +49,7 @@ ROWS = st.lists(
 @given(rows=ROWS, edges=st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), unique=True).map(sorted))
 def test_sums_are_those_of_every_row(rows: list[Example], edges: list[float]) -> None:
     names = {(0, part): ("m", f"slice {part}") for part in (0, 1)}
-    summed, train = find(blocks_of([Ranked(rows, edges)]), sum_losses([None], names, ("s", "t")))
+    summed, _, train = find(blocks_of([Ranked(rows, edges)]), sum_losses([None], names, ("s", "t")))
     for part in (0, 1):
         members = [row for row in rows if row.in_slice(part)]
         of_sets = [train[0, part], *(summed.get((*names[0, part], segment), {}) for segment in (OVERALL, "s", "t"))]

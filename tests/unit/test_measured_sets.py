@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
-from biasspark.attribution.difference_variances import MAX_SETS, Regions, cut_block, sum_range
 from biasspark.attribution.influence import Placed, read_sets
-from biasspark.attribution.measured_sets import MeasuredSet, measure_sets
+from biasspark.attribution.losses import sum_losses
+from biasspark.attribution.measured_sets import MAX_SETS, MeasuredSet, Regions, cut_block, measure_sets, sum_range
 from biasspark.attribution.moments import Moments
 from biasspark.attribution.slice_search import search_slices
 from biasspark.attribution.trees import grow_tree
@@ -67,7 +67,7 @@ def measure(
     blocks: Blocks, conditions: Sequence[Condition], edges: Sequence[float] = ()
 ) -> Mapping[Target, Sequence[MeasuredSet]]:
     of_targets = dict.fromkeys(TARGETS, CONDITIONS) | dict.fromkeys(COMPARED, conditions)
-    return measure_sets(blocks, of_targets, N_MODELS, {2: np.array(edges, np.float64)}).by_target
+    return measure_sets(blocks, of_targets, N_MODELS, {2: np.array(edges, np.float64)})
 
 
 def sum_node(rows: Sequence[Example], members: Sequence[Example], values: Mapping[Example, float]) -> MeasuredSet:
@@ -127,9 +127,9 @@ def test_sums_of_named_segments(rows: list[Example], edges: list[float], n_tasks
     """Over all rows of a segment, not the honest ones alone; of one without rows, too."""
     models = [Ranked([row._replace(baseline=None) for row in rows], edges)]
     blocks = blocks_of(models, n_tasks)
-    measured = measure_sets(blocks, {Target(0, 0, "auc"): CONDITIONS[:2]}, 1)
-    for number, of_segment in enumerate(measured.segments[0, 0]):
-        assert list(of_segment) == place_segment(rows, [row.segments[number] for row in rows])
+    _, placed, _ = find(blocks, sum_losses([None], {(0, 0): ("m", "all")}, ("s", "t")))
+    for number, segment in enumerate(("s", "t")):
+        assert placed["m", "all", segment] == place_segment(rows, [row.segments[number] for row in rows])
 
 
 @given(rows=ROWS, edges=EDGES, n_tasks=st.integers(1, 3))
@@ -179,7 +179,7 @@ def test_variances_of_differences(
 ) -> None:
     blocks, target = blocks_of([Ranked(rows, edges)], n_tasks), Target(0, 0, "auc")
     conditions = CONDITIONS[:2]
-    measured = measure_sets(blocks, {target: conditions}, 0, {0: np.array(baseline_edges)}).by_target[target]
+    measured = measure_sets(blocks, {target: conditions}, 0, {0: np.array(baseline_edges)})[target]
     for condition, (*_, variance) in zip(conditions, measured, strict=True):
         inside = [row.honest and row.meets(condition) for row in rows]
         if sum(inside) < 2 or len({row.label for row in rows}) < 2:
@@ -219,7 +219,7 @@ def test_placements_past_32_bits_are_exact() -> None:
         parts: dict[int, list[Any]] = {}
         for part in cut_block(block, target, regions, offsets, np.empty(0)):
             parts.setdefault(part.kind, []).append(part.data)
-        [sets] = read_sets(sum_range(parts, regions.within))
+        [sets] = read_sets(sum_range(parts, regions))
         return sets
 
     offset = 2**34
@@ -250,7 +250,9 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
     measured = measure_sets(blocks, nodes, N_MODELS, {2: np.array(baseline_edges)})
-    return [trees, slices, crosses, *measured]
+    names = {(model, part): (f"m{model}", f"s{part}") for model in range(N_MODELS + 1) for part in range(3)}
+    losses = find(blocks, sum_losses([None] * (N_MODELS + 1), names, ("s", "t")))
+    return [trees, slices, crosses, measured, *losses]
 
 
 @cache

@@ -44,7 +44,7 @@ def segment(
         for score_range, block in sorted(of_model.items()):
             for part, chunk, data in query.measure(model, score_range, block):
                 measured[model, part, chunk].append(data)
-                n_sent = np.bincount(data[1], minlength=2)
+                n_sent = np.bincount(data[0], minlength=2)
                 assert (n_sent <= [2 * settings.negatives, 2 * settings.positives]).all()
     nodes = send(searching, {key: query.combine(key, iter(ranges)) for key, ranges in measured.items()})[1]
     assert nodes is not None

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.splits import BinSums, Split, best_split
+from biasspark.attribution.trees import BinSums, Split, best_split
 from biasspark.features import Feature
 from tests.harness.grown_trees import feature_of
 

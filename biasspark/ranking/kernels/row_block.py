@@ -122,6 +122,11 @@ class RowBlock:
         """Return the doubled placements of some rows in a slice."""
         return np.asarray(self.placements[slice_number, rows], np.int64)
 
+    def n_opposite(self, slice_number: int, rows: Ints) -> Ints:
+        """Return for each of some rows the number of rows of the slice with the other label."""
+        n_opposite: Ints = self.totals[1 - self.label[rows].astype(np.int64), slice_number]
+        return n_opposite
+
     def difference(self, slice_number: int, rows: Ints) -> Ints:
         """Return the doubled placements of some rows in a slice, less those by the baseline if there is one."""
         if self.baseline is None:
