@@ -19,17 +19,13 @@ from biasspark.columns import ALL_ROWS
 from biasspark.errors import ConfigError, InputError
 from biasspark.report.definitions import SUITE
 from biasspark.report.page import Document, RunReport, write_metric_page, write_table_page
-from biasspark.report.report_data import check_unique
+from biasspark.report.report_data import SHOWN_COLUMNS, check_unique
 from biasspark.tables.schemas import BIAS_METRICS, TABLES, THRESHOLD_RATES
 from biasspark.tables.store import CatalogStore, PathStore, Store
 from biasspark.text import describe_type, list_first, show_value
 from biasspark.workflows.write_report import MAX_RUNS, read_report_data
 
-_NEEDED = (
-    *("model", "slice", "identity", "crossed"),
-    *(f"n_{side}_{label}" for side in ("subgroup", "background") for label in ("negative", "positive")),
-    *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high", "_reason")),
-)
+_NEEDED = (*SHOWN_COLUMNS, "n_background_negative", "n_background_positive")
 """The columns of ``bias_metrics`` that the table needs."""
 MAX_ROWS = 1_000
 

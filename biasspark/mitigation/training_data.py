@@ -195,7 +195,5 @@ def _rank(mitigation: Mitigation, model: str) -> Column:
 
 def _nothing_to_add(mitigation: Mitigation) -> Fault:
     what = "No identity of this training corpus lacks harmless comments, so there is nothing to add."
-    if mitigation.rows:
-        fix = "Ask for more rows, or raise the shares in [mitigation.imbalanced]."
-        return Fault(("mitigation",), mitigation.rows, what, fix)
-    return Fault(("mitigation",), mitigation.pool, what, "Check the label and the identities.")
+    fix = "Check the label and the identities, or ask for more rows of a generated corpus."
+    return Fault(("mitigation",), mitigation.rows or mitigation.pool, what, fix)

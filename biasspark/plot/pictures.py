@@ -22,7 +22,7 @@ from biasspark.report.definitions import SUITE
 from biasspark.report.metric_panels import draw_intervals, draw_pinned
 from biasspark.report.metric_tables import PINNED_WEIGHTS, is_pinned_weak, tabulate_balance
 from biasspark.report.panels import notebook_style, short_name
-from biasspark.report.report_data import SUITE_COLUMNS, Rows, check_unique, group_rows, keep, order_worst_first
+from biasspark.report.report_data import SHOWN_COLUMNS, Rows, check_unique, group_rows, keep, order_worst_first
 from biasspark.report.score_panels import MOST_BARS, arrange, by_panel, draw_curves, draw_histograms, read_histograms
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
@@ -38,7 +38,6 @@ _COLUMNS = {
 }
 """The column of each keyword that names its values."""
 _MAX_LISTED = 6
-_METRICS = (*SUITE_COLUMNS, *(f"{name}_reason" for name in SUITE))
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
 _WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may leave the picture."
@@ -162,7 +161,7 @@ def intervals(
     --------
     >>> biasspark.plot.intervals(measured, slices=["short", "all"])  # doctest: +SKIP
     """
-    rows = _Rows.read(metrics, schemas.BIAS_METRICS, "plot.intervals()", most, _METRICS).without_pairs(identities)
+    rows = _Rows.read(metrics, schemas.BIAS_METRICS, "plot.intervals()", most, SHOWN_COLUMNS).without_pairs(identities)
     known, shown_models, shown_slices = rows.names(identities=identities, models=models, slices=slices)
     kept = rows.keep(slice=shown_slices, identity=known, model=shown_models)
     parts = {}
@@ -483,7 +482,7 @@ class _Rows(NamedTuple):
     def suite_of(self, given: Frame, metrics: Frame | None = None, *more: str) -> Rows:
         """Return the given metrics, or those of a measured corpus, with some more columns; no rows without either."""
         has_metrics = hasattr(type(given), schemas.BIAS_METRICS.name)
-        source, needed = given if metrics is None and has_metrics else metrics, (*_METRICS, *more)
+        source, needed = given if metrics is None and has_metrics else metrics, (*SHOWN_COLUMNS, *more)
         return () if source is None else _Rows.read(source, schemas.BIAS_METRICS, self.caller, needed=needed).keep()
 
 

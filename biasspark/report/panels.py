@@ -36,7 +36,6 @@ STYLE: dict[str, Any] = {
     "axes.titlecolor": INK,
     "axes.titlelocation": "left",
     "axes.titlesize": 12,
-    "axes.titleweight": "normal",
     "figure.dpi": 72,  # so a point of the figure is a pixel of the page
     "figure.facecolor": "none",
     "font.size": 11,

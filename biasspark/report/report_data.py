@@ -265,6 +265,8 @@ SUITE_COLUMNS = (
     *("model", "slice", "identity", "crossed", "n_subgroup_negative", "n_subgroup_positive"),
     *(f"{name}{end}" for name in SUITE for end in ("", "_low", "_high")),
 )
+SHOWN_COLUMNS = (*SUITE_COLUMNS, *(f"{name}_reason" for name in SUITE))
+"""Columns of ``bias_metrics`` by which rows are ranked, and those that are shown."""
 
 
 def filter_tables(whole: Mapping[str, pa.Table], config: Mapping[str, Any]) -> dict[str, Rows]:
