@@ -33,7 +33,7 @@ from biasspark.tables.schemas import (
     Table,
 )
 from biasspark.tables.spark_schemas import to_frame, value_schema
-from biasspark.tables.store import CatalogStore, DeltaFolder, IcebergStore, PathStore
+from biasspark.tables.store import CatalogStore, PathStore
 from tests.harness.least_configuration import raised_fault
 from tests.harness.main_job import untouched
 from tests.harness.sample_run import (
@@ -406,16 +406,3 @@ def test_check_refuses_what_is_no_table_of_ours_in_a_catalog(spark: SparkSession
     provider, misfit = caught.value.messages
     assert "csv" in provider.lower()
     assert all(part in misfit for part in ("u_statistics", "model STRING. "))
-
-
-# ---- a table format
-
-
-@pytest.mark.spark("writes to a catalog")
-def test_a_session_without_the_runtime_is_told_the_flags(spark: SparkSession, tmp_path: Path) -> None:
-    fault = raised_fault(ConfigError, IcebergStore("lake.bias").check, spark, [PINNED_SKEW])
-    assert (fault.path, fault.value) == (("output", "format"), "iceberg")
-    assert all(part in str(fault.rule) for part in (spark.version, "spark.sql.extensions", "spark.sql.catalog.lake"))
-    assert str(fault.fix).count("--conf spark.sql.catalog.lake") == 3
-    with pytest.raises(ConfigError, match=r"spark\.sql\.extensions .*spark\.sql\.catalog\.spark_catalog"):
-        DeltaFolder(str(tmp_path)).check(spark, [PINNED_SKEW])
