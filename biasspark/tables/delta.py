@@ -35,7 +35,7 @@ from biasspark.expressions.sql import quote_name
 from biasspark.session import is_embedded
 from biasspark.session.files import check_file_system, shared_folder
 from biasspark.tables import spark_schemas
-from biasspark.tables.lake import CONSTRAINT, DeltaStore, list_unchecked
+from biasspark.tables.lake import CONSTRAINT, NO_NAN, DeltaStore, no_nan
 from biasspark.tables.parquet import PathStore, join_files, read_file, read_types, stored_schema, write_local_file
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
@@ -64,8 +64,7 @@ class DeltaLog:
             return []
         checks = {name for name in log.metadata().configuration if name.startswith(CONSTRAINT)}
         return sorted(
-            list_features(log) - _FEATURES
-            | {name for name in checks if not name.startswith(CONSTRAINT + spark_schemas.NO_NAN)}
+            list_features(log) - _FEATURES | {name for name in checks if not name.startswith(CONSTRAINT + NO_NAN)}
         )
 
     def prepare(self) -> None:
@@ -87,8 +86,7 @@ class DeltaLog:
         present = {field.name for field in log.schema().fields}
         if new := [column for column in self.table.columns if column.name not in present]:
             log.alter.add_columns(self._schema(new).fields)
-        unchecked = list_unchecked(self.table, log.metadata().configuration)
-        for name, check in spark_schemas.no_nan(unchecked).items():
+        for name, check in no_nan(self.table, log.metadata().configuration).items():
             log.alter.add_constraint({name: check})
 
     def append(self, rows: pa.Table, run: Run) -> None:

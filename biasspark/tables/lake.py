@@ -22,8 +22,8 @@ from biasspark.errors import ConfigError, Fault
 from biasspark.expressions.sql import quote_name, quote_string
 from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Column, Table
-from biasspark.tables.spark_schemas import PARTITION, no_nan, spark_schema, to_frame
+from biasspark.tables.schemas import BIAS_RUNS, CORPUS, RUN_DATE, RUN_ID, Table
+from biasspark.tables.spark_schemas import PARTITION, spark_schema, to_frame
 from biasspark.tables.storage_errors import (
     NO_CLASS,
     describe_cause,
@@ -33,7 +33,8 @@ from biasspark.tables.storage_errors import (
 )
 
 _EXTENSIONS = "spark.sql.extensions"
-CONSTRAINT = "delta.constraints."
+CONSTRAINT, NO_NAN = "delta.constraints.", "no_nan_from_"
+"""The prefixes of all checks of a Delta table, and of the names of those for NaN."""
 _VACUUM_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -121,11 +122,16 @@ class LakeStore(CatalogStore):
         return Fault(("output", "format"), self.provider, rule, fix)
 
 
-def list_unchecked(table: Table, properties: Mapping[str, str]) -> list[Column]:
-    """Return the columns that no check in the properties of a Delta table names."""
+def no_nan(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the named check that no DOUBLE is NaN, for columns that no check in the properties of a Delta table names.
+
+    NULL passes with any engine.
+    """
     checks = " ".join(text for name, text in properties.items() if name.startswith(CONSTRAINT))
     checked = set(re.findall(r"\w+", checks))
-    return [column for column in table.columns if column.name not in checked]
+    doubles = [column.name for column in table.columns if column.type == "DOUBLE" and column.name not in checked]
+    check = " AND ".join(f"({name} IS NULL OR NOT isnan({name}))" for name in doubles)
+    return {f"{NO_NAN}{doubles[0]}": check} if doubles else {}
 
 
 class DeltaStore(LakeStore):
@@ -140,10 +146,10 @@ class DeltaStore(LakeStore):
             super()._refuse_session(spark)
 
     def _properties(self, table: Table) -> dict[str, str]:
-        return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table.columns).items()}
+        return {f"{CONSTRAINT}{name}": check for name, check in no_nan(table, {}).items()}
 
     def _constraints(self, spark: SparkSession, table: Table) -> list[str]:
-        added = no_nan(list_unchecked(table, self._read_properties(spark, table)))
+        added = no_nan(table, self._read_properties(spark, table))
         return [f"ADD CONSTRAINT {name} CHECK ({check})" for name, check in added.items()]
 
     def _optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from biasspark import __version__
 from biasspark.command import name_command
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
@@ -181,11 +180,6 @@ def accept(spark: SparkSession, store: Store, accepted: Run, reason: str, by: st
     """Record in the ledger that a person accepts a run, and return the run of the new row."""
     run = new_run(accepted.run_date, accepted.corpus, ACCEPT_RUN)
     record = RunRecord(
-        n_rows=0,
-        n_rejected=0,
-        config="{}",
-        config_hash="",
-        code_version=__version__,
         spark_version=engine_version(spark),
         status=ACCEPTED,
         accepts_run_id=accepted.run_id,

@@ -27,7 +27,7 @@ from biasspark.expressions.sql import quote_names
 from biasspark.session import describe, is_embedded, kept, run_side_by_side
 from biasspark.tables.ledger import append_to_ledger, refuse_conflict
 from biasspark.tables.runs import Run, RunRecord
-from biasspark.tables.schemas import REJECTED_ROWS, RUN_ID, Table, sort_rows, tables_of
+from biasspark.tables.schemas import RUN_ID, Table, sort_rows, tables_of
 from biasspark.tables.spark_schemas import spark_schema
 from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store
@@ -104,10 +104,7 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 def describe_absence(store: Store, table: Table, run: Run) -> str:
     """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
-        why = "its configuration does not ask for it"
-        if table == REJECTED_ROWS:
-            why = "[rejects] max_rows was 0, or it is of an earlier version and rejected no row"
-        return f"{table.name}: run {run.run_id} did not write it: {why}."
+        return f"{table.name}: run {run.run_id} did not write it: its configuration does not ask for it."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 

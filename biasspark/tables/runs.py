@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
+from biasspark import __version__
 from biasspark.tables.schemas import Table
 
 PUBLISHED, ACCEPTED = "published", "accepted"
@@ -76,12 +77,12 @@ def parse_start(run_id: str) -> datetime | None:
 class RunRecord:
     """The columns of ``bias_runs`` that describe a run, except those of `Run`."""
 
-    n_rows: int
-    n_rejected: int
-    config: str
-    config_hash: str
-    code_version: str
     spark_version: str
+    n_rows: int = 0
+    n_rejected: int = 0
+    config: str = "{}"
+    config_hash: str = ""
+    code_version: str = __version__
     rejects: Mapping[str, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     status: str = PUBLISHED

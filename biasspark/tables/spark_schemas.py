@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 import pyspark.sql.functions as F
@@ -32,8 +32,6 @@ def value_schema(table: Table) -> StructType:
 
 
 PARTITION = (RUN_DATE.name, RUN_ID.name)
-NO_NAN = "no_nan_from_"
-"""The prefix of the names of the checks for NaN."""
 
 
 def define_column(column: Column, required: Collection[str] = ()) -> str:
@@ -103,10 +101,3 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFra
 def required_columns(table: Table) -> set[str]:
     """Return the columns that are never NULL."""
     return {RUN_DATE.name, CORPUS.name, *(table.key_columns if table.unique else ()), RUN_ID.name}
-
-
-def no_nan(columns: Sequence[Column]) -> dict[str, str]:
-    """Return the named check that no DOUBLE of these columns is NaN. NULL passes with any engine."""
-    doubles = [column.name for column in columns if column.type == "DOUBLE"]
-    checks = " AND ".join(f"({name} IS NULL OR NOT isnan({name}))" for name in doubles)
-    return {f"{NO_NAN}{doubles[0]}": checks} if doubles else {}

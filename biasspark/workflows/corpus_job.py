@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from biasspark import __version__, cli
+from biasspark import cli
 from biasspark.command import name_command
 from biasspark.config import FILTER, Config, Corpus, Measures, load_config, write_toml
 from biasspark.corpus.csv_rows import TYPES_PASS
@@ -98,7 +98,6 @@ class RunContext:
             warnings=(*warnings, *judged.warnings),
             config=config.json,
             config_hash=config.hash,
-            code_version=__version__,
             spark_version=engine_version(spark),
             status=judged.status,
             merged_run_ids=self.merged_run_ids,
