@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biasspark.columns import OVERALL
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import (
     BIAS_METRICS,
     BIAS_RUNS,
@@ -27,19 +28,19 @@ from tests.fixtures.made_up_report import MODELS, RUN_DATE, alert, compare_value
 Rows = Sequence[Mapping[str, Any]]
 
 CORPUS = "civil"
+STARTED = datetime(2026, 1, 15, 3, tzinfo=UTC)
 IDENTITIES = ("gay", "black", "muslim", "transgender", "male", "female")
 WINDOW = 28
 
 
 def write_run(folder: Path) -> None:
     """Write every table, an empty one too, and the views."""
-    tables = list(TABLES.values())
-    made_up = made_up_rows()
-    rows = {table.name: made_up.get(table.name, []) for table in tables if table != BIAS_RUNS}
-    for name, listed in rows.items():
-        write_table(folder, TABLES[name], listed, RUN_DATE, f"r_{TABLES[name].job}")
+    tables, made_up = list(TABLES.values()), made_up_rows()
+    rows = {name: made_up.get(name, []) for name in TABLES if name != BIAS_RUNS.name}
     for job in {TABLES[name].job for name in rows}:
-        write_table(folder, BIAS_RUNS, [ledger_of(job, rows)], RUN_DATE, f"r_{job}")
+        first = RUN_DATE - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
+        of_job = {name: of_table for name, of_table in rows.items() if TABLES[name].job == job}
+        add_run(folder, Run(RUN_DATE, CORPUS, job, f"r_{job}", STARTED, first), of_job, **ledger_row())
     (folder / "views.spark.sql").write_text(spark_views(str(folder), tables), "utf-8")
     (folder / "views.duckdb.sql").write_text(duckdb_views(str(folder), tables), "utf-8")
 
@@ -48,17 +49,25 @@ def write_history(folder: Path) -> None:
     """Write the suite of three runs before, each accepted, which the report compares the run with."""
     for past in make_report(identities=IDENTITIES).history:
         tables = {BIAS_METRICS.name: past.metrics, MODEL_SUMMARY.name: past.summaries}
-        for name, rows in tables.items():
-            write_table(folder, TABLES[name], rows, past.run_date, past.run_id)
-        accepted = ledger_of(BIAS_METRICS.job, tables) | {"status": "accepted"}
-        write_table(folder, BIAS_RUNS, [accepted], past.run_date, past.run_id)
+        run = Run(past.run_date, CORPUS, BIAS_METRICS.job, past.run_id, STARTED)
+        add_run(folder, run, tables, **ledger_row() | {"status": "accepted"})
 
 
-def write_table(folder: Path, table: Table, rows: Rows, run_date: date, run_id: str) -> None:
+def add_run(folder: Path, run: Run, tables: Mapping[str, Rows], gone: Sequence[str] = (), **ledger: Any) -> None:
+    """Write the tables of a run and its row of the ledger, which counts a row of each table whose files are gone."""
+    for name, rows in tables.items():
+        write_table(folder, TABLES[name], rows, run)
+    row: dict[str, Any] = {"job": run.job, "status": "published", "config": "{}", "n_rows": 100, "n_rejected": 2}
+    row |= {"started_at": run.started_at, "published_at": run.started_at, "rejects": {}, "warnings": []}
+    row |= {"table_rows": {name: len(rows) for name, rows in tables.items()} | dict.fromkeys(gone, 1)}
+    write_table(folder, BIAS_RUNS, [row | {"window_start": run.window_start} | ledger], run)
+
+
+def write_table(folder: Path, table: Table, rows: Rows, run: Run) -> None:
     """Write the rows of a run, less the columns of the partition; what a row does not name is NULL."""
     schema = pa.schema([field for field in table.full_arrow_schema if field.name not in ("run_date", "run_id")])
-    filled = [{name: CORPUS if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
-    folder = folder / table.name / f"run_date={run_date}" / f"run_id={run_id}"
+    filled = [{name: run.corpus if name == "corpus" else row.get(name) for name in schema.names} for row in rows]
+    folder = folder / table.name / run.partition
     folder.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(filled, schema), folder / "part.parquet")
 
@@ -92,10 +101,3 @@ def made_up_rows() -> dict[str, Rows]:
         "bias_alerts": [alert("fail"), alert("warn", rule="bpsn of black", identity="black")],
         **{merged[name]: [{**row, **window} for row in rows] for name, rows in tables.items() if name in merged},
     }
-
-
-def ledger_of(job: str, tables: Mapping[str, Rows]) -> dict[str, Any]:
-    """Give the ledger's row of a job's run that has written tables."""
-    first = RUN_DATE - timedelta(days=WINDOW - 1) if job == "window_metrics" else None
-    table_rows = [(name, len(rows)) for name, rows in tables.items() if TABLES[name].job == job]
-    return ledger_row() | {"job": job, "status": "published", "window_start": first, "table_rows": table_rows}

@@ -13,10 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import PathStore
 from biasspark.tables.views import SPARK_FILE, refresh_views
-from tests.harness.example_run import write_table
+from tests.harness.example_run import add_run
 from tests.harness.running_jobs import open_views
 from tests.harness.submitting import daemon, read_from, run_program, spark_home
 
@@ -55,9 +54,9 @@ def metrics_of(model: str, cut: str, identity: str, auc: float | None, width: fl
     return row
 
 
-def rows_of_day(day: int) -> Rows:
+def rows_of_day(day: int) -> dict[str, Rows]:
     """Give two models and two slices: `gay` loses 0.01 a day, `few` is lower still and wide, `none` has no value."""
-    return [
+    rows = [
         metrics_of("new", "all", "gay", 0.9 - day / 100),
         metrics_of("new", "all", "male", 0.95),
         metrics_of("new", "all", "few", 0.5, width=0.45),
@@ -68,24 +67,17 @@ def rows_of_day(day: int) -> Rows:
         metrics_of("old", "all", "gay", 0.7),
         metrics_of("old", "all", "male", 0.96),
     ]
-
-
-def add_run(folder: Path, run: Run, rows: Rows | None, ledger: dict[str, Any]) -> None:
-    """Write a run's row of the ledger and its rows, if there are any, without Spark."""
-    if rows is not None:
-        write_table(folder, BIAS_METRICS, rows, run.run_date, run.run_id)
-    row = {"job": run.job, "status": "published", "published_at": run.started_at}
-    write_table(folder, BIAS_RUNS, [row | ledger], run.run_date, run.run_id)
+    return {"bias_metrics": rows}
 
 
 def merge_of(folder: Path, run_id: str, hour: int, merged: list[str] | None) -> None:
     """Give the ledger a window of days 0 and 1."""
-    window = {"window_start": FIRST, "merged_run_ids": merged}
-    add_run(folder, run_of(1, run_id, hour, "window_metrics"), None, window)
+    run = run_of(1, run_id, hour, "window_metrics")
+    add_run(folder, run, {}, window_start=FIRST, merged_run_ids=merged)
 
 
-def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics") -> Run:
-    return Run(FIRST + timedelta(days=day), "civil", job, run_id, datetime(2026, 3, 1, hour, tzinfo=UTC))
+def run_of(day: int, run_id: str, hour: int = 1, job: str = "bias_metrics", corpus: str = "civil") -> Run:
+    return Run(FIRST + timedelta(days=day), corpus, job, run_id, datetime(2026, 3, 1, hour, tzinfo=UTC))
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +87,16 @@ def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFact
     A window merged the first run of day 1.
     """
     folder = tmp_path_factory.mktemp("queries") / "it's"
-    add_run(folder, run_of(0, "r0"), rows_of_day(0), {"status": "accepted"})
-    add_run(folder, run_of(1, "r1", 2), rows_of_day(1), {})
+    add_run(folder, run_of(0, "r0"), rows_of_day(0), status="accepted")
+    add_run(folder, run_of(1, "r1", 2), rows_of_day(1))
     merge_of(folder, "w1", 2, ["r0", "r1"])
-    add_run(folder, run_of(1, "r1_again", 3), rows_of_day(2), {})
-    add_run(folder, run_of(29, "r29"), rows_of_day(29), {})
-    add_run(folder, run_of(29, "r29_failed", 2), rows_of_day(45), {})
+    add_run(folder, run_of(1, "r1_again", 3), rows_of_day(2))
+    add_run(folder, run_of(29, "r29"), rows_of_day(29))
+    add_run(folder, run_of(29, "r29_failed", 2), rows_of_day(45))
     acceptance = {"status": "accepted", "accepts_run_id": "r29", "accepted_by": "Ada"}
-    add_run(folder, run_of(29, "r_accepts", 3, "accept_run"), None, acceptance)
-    add_run(folder, run_of(31, "r31"), rows_of_day(31), {"status": "accepted"})
-    add_run(folder, run_of(31, "r31_failed", 2), rows_of_day(59), {})
+    add_run(folder, run_of(29, "r_accepts", 3, "accept_run"), {}, **acceptance)
+    add_run(folder, run_of(31, "r31"), rows_of_day(31), status="accepted")
+    add_run(folder, run_of(31, "r31_failed", 2), rows_of_day(59))
     assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return folder
 
@@ -189,27 +181,24 @@ def test_a_gap_that_changes_its_sign_is_apart_if_it_is_farther_from_0(
 ) -> None:
     for day, gap in enumerate((accepted, latest)):
         interval = {"negative_aeg": gap, "negative_aeg_low": gap - 0.01, "negative_aeg_high": gap + 0.01}
-        rows = [metrics_of("new", "all", "gay", 0.9) | interval]
-        add_run(tmp_path, run_of(day, f"r{day}"), rows, {"status": "published" if day else "accepted"})
+        rows = {"bias_metrics": [metrics_of("new", "all", "gay", 0.9) | interval]}
+        add_run(tmp_path, run_of(day, f"r{day}"), rows, status="published" if day else "accepted")
     (row,) = ask(spark, tmp_path, "changed_since_accepted")
     assert row["negative_aeg_change"] == pytest.approx(abs(latest) - abs(accepted), abs=1e-12)
     assert row["apart"] is apart
 
 
 def test_without_an_accepted_run_there_is_nothing_to_compare_with(spark: SparkSession, tmp_path: Path) -> None:
-    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
+    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0))
     rows = ask(spark, tmp_path, "changed_since_accepted")
     assert len(rows) == 8
     assert {(row["accepted_run_id"], row["bpsn_auc_change"], row["apart"]) for row in rows} == {(None, None, False)}
 
 
-def test_a_corpus_without_an_accepted_run_is_shown_as_such(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_without_an_accepted_run_is_shown_as_such(spark: SparkSession, tmp_path: Path) -> None:
     """Without a gate no run is accepted, and a dashboard is not empty for it."""
-    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), {})
-    monkeypatch.setattr("tests.harness.example_run.CORPUS", "wiki")
-    add_run(tmp_path, run_of(0, "r_wiki"), rows_of_day(0), {"status": "accepted"})
+    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0))
+    add_run(tmp_path, run_of(0, "r_wiki", corpus="wiki"), rows_of_day(0), status="accepted")
     for name in ("worst_identities", "identity_trend", "which_slice"):
         rows = ask(spark, tmp_path, name)
         assert {(row["corpus"], row["accepted"]) for row in rows} == {("civil", False), ("wiki", True)}
@@ -218,12 +207,9 @@ def test_a_corpus_without_an_accepted_run_is_shown_as_such(
 def test_a_date_that_was_accepted_and_run_again_is_not_compared_with_itself(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    for run, ledger in (
-        (run_of(0, "r0"), {"status": "accepted"}),
-        (run_of(1, "r1", 2), {"status": "accepted"}),
-        (run_of(1, "r1_again", 3), {}),
-    ):
-        add_run(tmp_path, run, rows_of_day((run.run_date - FIRST).days), ledger)
+    add_run(tmp_path, run_of(0, "r0"), rows_of_day(0), status="accepted")
+    add_run(tmp_path, run_of(1, "r1", 2), rows_of_day(1), status="accepted")
+    add_run(tmp_path, run_of(1, "r1_again", 3), rows_of_day(1))
     rows = ask(spark, tmp_path, "changed_since_accepted")
     assert {(row["accepted_run_id"], row["run_id"]) for row in rows} == {("r0", "r1_again")}
     assert rows[0]["most_worsened"] == pytest.approx(0.01, abs=1e-12)
@@ -248,15 +234,15 @@ def test_a_window_is_stale_once_a_date_of_it_was_run_again(
         return ask_stale()
 
     hours = count(4)
-    add_run(tmp_path, run_of(0, "r0"), None, {})
-    add_run(tmp_path, run_of(1, "r1"), None, {})
+    add_run(tmp_path, run_of(0, "r0"), {})
+    add_run(tmp_path, run_of(1, "r1"), {})
     for hour, copy in enumerate(("copy", "copy_again"), 2):
-        add_run(tmp_path, run_of(1, copy, hour), None, {"copied_from_run_id": "r1"})
+        add_run(tmp_path, run_of(1, copy, hour), {}, copied_from_run_id="r1")
     for merged in ("r1", "copy", "copy_again"):  # the same rows
         assert merge(["r0", merged]) == []
     assert merge(["r0"]) == [(None, "copy_again")]  # a date that was late
     assert merge(None) == []  # of a window before the column, what was published later
-    add_run(tmp_path, run_of(0, "late", 20), None, {})
+    add_run(tmp_path, run_of(0, "late", 20), {})
     assert ask_stale() == [(None, "late")]
 
 
@@ -274,7 +260,7 @@ def test_slices_that_are_apart_are_before_those_that_prove_nothing(spark: SparkS
     rows = [metrics_of("new", cut, identity, 0.9) for cut in ("all", "short") for identity in ("few", "gay")]
     rows[2] |= {"bpsn_auc": 0.5, "bpsn_auc_low": None, "bpsn_auc_high": None}
     rows[3] |= {"bpsn_auc": 0.8, "bpsn_auc_low": 0.79, "bpsn_auc_high": 0.81}
-    add_run(tmp_path, run_of(0, "r0"), rows, {})
+    add_run(tmp_path, run_of(0, "r0"), {"bias_metrics": rows})
     answered = [(row["identity"], row["apart"]) for row in ask(spark, tmp_path, "which_slice")]
     assert answered[:2] == [("gay", True), ("few", None)]
 

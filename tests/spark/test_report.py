@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ from biasspark.workflows import export_table as export
 from biasspark.workflows import write_report as report
 from biasspark.workflows.write_report import BY_PERSON, read_report_data
 from tests.fixtures.made_up_report import MODELS, RUN_DATE, SCRIPT, alert, make_report, page_without_charts
-from tests.harness.example_run import write_history, write_run, write_table
+from tests.harness.example_run import add_run, write_history, write_run
 from tests.harness.least_configuration import changed, raised_fault
 from tests.harness.main_job import run, write_config
 from tests.harness.running_jobs import Done
@@ -45,37 +45,17 @@ def start_run(back: int, run_id: str, job: str = "bias_metrics") -> Run:
     return Run(RUN_DATE - timedelta(days=back), "civil", job, run_id, datetime.now(UTC))
 
 
-def write(store: PathStore, run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of a table like a run, without Spark."""
-    write_table(Path(store.path), TABLES[name], list(rows), run.run_date, run.run_id)
-
-
-def enter(store: PathStore, run: Run, tables: Iterable[str] = (), **values: Any) -> None:
-    """Add the row of a run to the ledger, with 1 row of tables whose files are gone."""
-
-    def count_rows(name: str) -> int:
-        files = Path(store.location(TABLES[name], run)).glob("*.parquet")
-        return sum(parquet.read_metadata(file).num_rows for file in files) or 1
-
-    now = datetime.now(UTC)
-    row = {"job": run.job, "status": "published", "config": "{}", "n_rows": 100, "n_rejected": 2, "started_at": now}
-    row |= {"table_rows": {name: count_rows(name) for name in tables}}
-    write(store, run, "bias_runs", [row | {"published_at": now, "rejects": {}, "warnings": []} | values])
-
-
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> PathStore:
     """Two run dates, the earlier one accepted by a person; neither has pinned AUC."""
-    store = PathStore(str(tmp_path_factory.mktemp("report") / "warehouse"))
-    tables = make_report(identities=NAMES).tables
+    folder, tables = tmp_path_factory.mktemp("report") / "warehouse", make_report(identities=NAMES).tables
     published = ((start_run(1, "r_1"), SUITE), (start_run(0, "r_0"), (*SUITE, "score_histograms", "threshold_summary")))
     for published_run, names in published:
-        for name in names:
-            write(store, published_run, name, tables[name])
-        enter(store, published_run, names, config='{"histograms": {"bins": 200}}')
+        of_run = {name: tables[name] for name in names}
+        add_run(folder, published_run, of_run, config='{"histograms": {"bins": 200}}')
     acceptance = {"accepts_run_id": "r_1", "accepted_by": "Ada", "acceptance_note": "known"}
-    enter(store, start_run(1, "r_accept", "accept_run"), status="accepted", **acceptance)
-    return store
+    add_run(folder, start_run(1, "r_accept", "accept_run"), {}, status="accepted", **acceptance)
+    return PathStore(str(folder))
 
 
 def test_a_run_is_read_with_what_it_is_compared_with(spark: SparkSession, warehouse: PathStore) -> None:
@@ -113,10 +93,9 @@ def test_a_page_that_would_have_no_decision_or_numbers_is_not_drawn(
 ) -> None:
     """Without its alerts a run would seem to have no gate."""
     store, run = PathStore(str(tmp_path)), start_run(0, "r_0")
-    names = {"bias_alerts", *SUITE}
-    for name in names - {gone}:
-        write(store, run, name, [alert("pass")] if name == "bias_alerts" else make_report().tables[name])
-    enter(store, run, names)
+    tables = {"bias_alerts": [alert("pass")]} | {name: make_report().tables[name] for name in SUITE}
+    del tables[gone]
+    add_run(tmp_path, run, tables, gone=[gone])
     with pytest.raises(InputError, match=store.location(TABLES[gone], run)):
         read_report_data(spark, store, RUN_DATE, "civil")
 
@@ -124,13 +103,11 @@ def test_a_page_that_would_have_no_decision_or_numbers_is_not_drawn(
 def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path: Path) -> None:
     """Only tables in the ledger."""
     store, runs = PathStore(str(tmp_path)), [start_run(0, "r_0"), start_run(0, "r_1", "compare_models")]
-    for name in SUITE:
-        write(store, runs[0], name, make_report().tables[name])
-    enter(store, runs[0], (*SUITE, "score_histograms"))
-    enter(store, runs[1], ["model_comparisons"])
-    before = start_run(1, "r_before")
-    write(store, before, "model_summary", make_report().tables["model_summary"])
-    enter(store, before, SUITE, status="accepted")
+    suite = {name: make_report().tables[name] for name in SUITE}
+    add_run(tmp_path, runs[0], suite, gone=["score_histograms"])
+    add_run(tmp_path, runs[1], {}, gone=["model_comparisons"])
+    summary = {"model_summary": suite["model_summary"]}
+    add_run(tmp_path, start_run(1, "r_before"), summary, gone=["bias_metrics"], status="accepted")
     data = read_report_data(spark, store, RUN_DATE, "civil")
     *warnings, of_runs = data.run["warnings"]
     lost = ("score_histograms", "model_comparisons")
@@ -145,17 +122,15 @@ def test_a_page_says_which_of_its_tables_are_gone(spark: SparkSession, tmp_path:
 
 def test_a_page_says_which_of_its_runs_were_measured_differently(spark: SparkSession, tmp_path: Path) -> None:
     store, tables = PathStore(str(tmp_path)), make_report(identities=("gay",)).tables
+    suite = {name: tables[name] for name in SUITE}
     then, now = (
         parse_config(changed(label={"threshold": at}, intervals={"level": level}), Path()).json
         for at, level in ((0.5, 0.9), (0.8, 0.95))
     )
     for back, config in ((2, now), (1, then), (0, now)):
-        for name in SUITE:
-            write(store, start_run(back, f"r_{back}"), name, tables[name])
-        enter(store, start_run(back, f"r_{back}"), SUITE, config=config)
-    compared = start_run(0, "r_compared", "compare_models")
-    write(store, compared, "model_comparisons", tables["model_comparisons"])
-    enter(store, compared, ["model_comparisons"], config=then)
+        add_run(tmp_path, start_run(back, f"r_{back}"), suite, config=config)
+    compared = {"model_comparisons": tables["model_comparisons"]}
+    add_run(tmp_path, start_run(0, "r_compared", "compare_models"), compared, config=then)
     data = read_report_data(spark, store, RUN_DATE, "civil", 2)
     phrases = ["label.threshold is 0.8 now, 0.5 then", "intervals.level is 0.95 now, 0.9 then"]
     assert [(run.run_id, run.differences) for run in data.history] == [("r_2", []), ("r_1", phrases)]
@@ -170,22 +145,19 @@ def test_new_and_missing_identities_are_counted_also_if_they_are_not_shown(spark
     store = PathStore(str(tmp_path))
     metrics, summaries = (make_report(identities=("gay",)).tables[name] for name in SUITE)
     for back, letter, n in ((1, "a", 80), (0, "b", 300)):
-        of_date = start_run(back, f"r_{back}")
         added = [{**metrics[0], "identity": f"{letter}{number}"} for number in range(n)]
-        write(store, of_date, "bias_metrics", [*metrics, *added])
-        write(store, of_date, "model_summary", summaries)
-        enter(store, of_date, SUITE)
+        tables = {"bias_metrics": [*metrics, *added], "model_summary": summaries}
+        add_run(tmp_path, start_run(back, f"r_{back}"), tables)
     notes, _ = describe_changes(read_report_data(spark, store, RUN_DATE, "civil"))
     assert [note.split()[-1] for note in notes[-2:]] == ["300.", "80."]
 
 
 def test_a_report_on_labels_alone_counts_every_identity(spark: SparkSession, tmp_path: Path) -> None:
-    store, of_labels = PathStore(str(tmp_path)), start_run(0, "r_0")
     names = ["(overall)", *(f"i{number}" for number in range(250))]
     row = make_report().tables["label_balance"][0]
-    write(store, of_labels, "label_balance", [{**row, "slice": "all", "identity": name} for name in names])
-    enter(store, of_labels, ["label_balance"])
-    assert read_report_data(spark, store, RUN_DATE, "civil").n_identities == 250
+    tables = {"label_balance": [{**row, "slice": "all", "identity": name} for name in names]}
+    add_run(tmp_path, start_run(0, "r_0"), tables)
+    assert read_report_data(spark, PathStore(str(tmp_path)), RUN_DATE, "civil").n_identities == 250
 
 
 @pytest.fixture
@@ -229,8 +201,7 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
     config = write_config(tmp_path, corpus={"name": "civil"}, output={"path": warehouse.path})
     attributed, out = start_run(0, "r_attribution", "attribution"), tmp_path / "rows.csv"
     rows = [{"model": "m", "slice": "all", "row_id": row_id} for row_id in ("b", "a")]
-    write(warehouse, attributed, "example_attributions", rows)
-    enter(warehouse, attributed, ["example_attributions", "loss_by_segment"])
+    add_run(Path(warehouse.path), attributed, {"example_attributions": rows}, gone=["loss_by_segment"])
     assert run(config, "--table", "example_attributions", "--out", out, job=export)[0] == 0
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
     (file,) = Path(warehouse.location(TABLES["example_attributions"], attributed)).iterdir()
@@ -313,10 +284,8 @@ classic = pytest.mark.classic("A session of Spark Connect writes files of this m
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in a folder of tables."""
     folder = tmp_path_factory.mktemp("publishing")
-    store, tables = PathStore(f"{folder}/warehouse"), make_report(identities=("gay",)).tables
-    for name in SUITE:
-        write(store, start_run(0, RUN_ID), name, tables[name])
-    enter(store, start_run(0, RUN_ID), SUITE)
+    tables = make_report(identities=("gay",)).tables
+    add_run(folder / "warehouse", start_run(0, RUN_ID), {name: tables[name] for name in SUITE})
     return folder
 
 

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import SparkSession
 
 import biasspark
 from biasspark.report.side_by_side import Request
-from biasspark.tables.runs import Run
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS, Table
+from biasspark.tables.publish import publish
+from biasspark.tables.schemas import BIAS_METRICS
 from biasspark.tables.spark_schemas import to_frame, value_schema
 from biasspark.tables.store import CatalogStore, PathStore
 from biasspark.tables.views import refresh_views
 from biasspark.workflows import print_side_by_side as job
 from biasspark.workflows.print_side_by_side import read_side_by_side
 from tests.fixtures.two_models import AUCS, Rows, metrics_table, put_together, run_rows
+from tests.harness.example_run import add_run, write_table
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import write_config
 from tests.harness.running_jobs import Done, open_views
-from tests.harness.sample_run import RUN_DATE, run_at
+from tests.harness.sample_run import RUN_DATE, record_of, run_at, start_run
 
 QUERY = Path(__file__).resolve().parents[2] / "conf" / "sql" / "side_by_side.sql"
 LATEST = run_at(3, "r2_latest")
@@ -47,31 +47,15 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
 # ---- a published run
 
 
-def add_run(spark: SparkSession, store: PathStore | CatalogStore, run: Run, rows: Rows, published: bool = True) -> None:
-    """Write the rows of a run in bias_metrics, and its row in the ledger a second after its start."""
-
-    def write(table: Table, values: Rows) -> None:
-        columns = {"corpus": run.corpus, "run_date": run.run_date, "run_id": run.run_id}
-        store.write(spark, table, pa.Table.from_pylist([row | columns for row in values], table.full_arrow_schema), run)
-
-    write(BIAS_METRICS, rows)
-    if published:
-        times = {"started_at": run.started_at, "published_at": run.started_at.replace(microsecond=1)}
-        written = [(BIAS_METRICS.name, len(rows))]
-        write(BIAS_RUNS, [{"job": run.job, "status": "published", "table_rows": written} | times])
-
-
 @pytest.fixture(scope="module")
 def warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A date that was run again, an unfinished run, and another corpus."""
     folder = tmp_path_factory.mktemp("side_by_side")
-    store = PathStore(str(folder))
     wrong = [row | dict.fromkeys(AUCS, 0.125) for row in run_rows()]
-    add_run(spark_session, store, run_at(1, "rz_first"), wrong)
-    add_run(spark_session, store, LATEST, run_rows())
-    add_run(spark_session, store, run_at(5, "rz_crashed"), wrong, published=False)
-    add_run(spark_session, store, run_at(6, "rz_wiki", "wiki"), wrong)
-    assert refresh_views(spark_session, store) == ()
+    for run, rows in ((run_at(1, "rz_first"), wrong), (LATEST, run_rows()), (run_at(6, "rz_wiki", "wiki"), wrong)):
+        add_run(folder, run, {"bias_metrics": rows})
+    write_table(folder, BIAS_METRICS, wrong, run_at(5, "rz_crashed"))
+    assert refresh_views(spark_session, PathStore(str(folder))) == ()
     return folder
 
 
@@ -152,12 +136,10 @@ def test_a_file_in_place_of_stdout(run: Any, tmp_path: Path) -> None:
 
 
 def test_files_that_are_gone(run: Any, spark: SparkSession, tmp_path: Path) -> None:
-    store = PathStore(str(tmp_path / "warehouse"))
-    add_run(spark, store, LATEST, [])
-    store.remove_run(spark, BIAS_METRICS, LATEST)
-    done = run(*MODELS, folder=tmp_path / "warehouse")
-    assert done.code == 3
-    assert store.location(BIAS_METRICS, LATEST) in done.err
+    folder = tmp_path / "warehouse"
+    add_run(folder, LATEST, {}, gone=["bias_metrics"])
+    done = run(*MODELS, folder=folder)
+    assert (done.code, f"{folder}/bias_metrics/{LATEST.partition}" in done.err) == (3, True), done.err
 
 
 @pytest.mark.parametrize(
@@ -192,10 +174,12 @@ def test_the_query_gives_the_columns_and_rows_of_the_job(run: Any, warehouse: Pa
 
 @pytest.mark.spark("writes to a catalog")
 def test_a_run_in_a_catalog(spark: SparkSession, catalog: CatalogStore) -> None:
-    add_run(spark, catalog, run_at(1, "rz_first"), [row | {"bpsn_auc": 0.0} for row in run_rows()])
-    add_run(spark, catalog, LATEST, run_rows())
+    _, latest = (
+        publish(spark, {BIAS_METRICS: metrics_table(rows)}, start_run(), catalog, record_of())
+        for rows in ([row | {"bpsn_auc": 0.0} for row in run_rows()], run_rows())
+    )
     request = Request(models=("toxicity_1", "toxicity_6"), sort="bpsn_auc", limit=1)
     compared = read_side_by_side(spark, catalog, RUN_DATE, "civil", request)
-    assert compared.run == LATEST
+    assert compared.run == latest
     assert [(part.name, part.n_identities) for part in compared.slices] == [("all", 5), ("a & b", 0), ("short", 1)]
     assert [row["identity"] for part in compared.slices for row in part.rows] == ["black", "gay"]
