@@ -12,7 +12,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -104,20 +105,10 @@ def pass_gate(dag: Any, code: int) -> type[BaseException] | None:
     return None
 
 
-def list_in_order(dag: Any) -> Iterator[str]:
-    """Yield the ids of the tasks, each after those that it waits for."""
-    waiting = {one.task_id: set(one.upstream_task_ids) for one in dag.tasks}
-    while waiting:
-        ready = sorted(task_id for task_id, upstream in waiting.items() if not upstream & waiting.keys())
-        yield from ready
-        for task_id in ready:
-            del waiting[task_id]
-
-
 def run_tasks(dag: Any, ds: str) -> dict[str, Any]:
     """Run all tasks of a run; give what each returned, or the name of what it raised."""
     ended: dict[str, Any] = {}
-    for task_id in list_in_order(dag):
+    for task_id in TopologicalSorter({one.task_id: one.upstream_task_ids for one in dag.tasks}).static_order():
         operator = dag.get_task(task_id)
         if task_id == "gate":
             raised = pass_gate(dag, ended["measure"])

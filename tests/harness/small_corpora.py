@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
@@ -129,6 +131,14 @@ def cell_sizes(measurement: Measurement, model: str = "s") -> dict[str, tuple[in
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
     """Collect a frame in an order that does not depend on its partitions."""
     return sorted(map(tuple, frame.collect()), key=str)
+
+
+def explained(frame: DataFrame) -> str:
+    """Return the plans of a frame."""
+    text = io.StringIO()
+    with redirect_stdout(text):
+        frame.explain(extended=True)
+    return text.getvalue()
 
 
 def write_rows(spark: SparkSession, path: Path, n_rows: int = 20) -> None:

@@ -24,6 +24,7 @@ class Effort:
     n_shuffles: int = 0  # stages that read every row, and hand rows on to others
     n_queries: int = 0  # of SQL or of DataFrames, whatever number of jobs Spark makes of one
     driver_bytes: int = 0  # what came back to the driver, a few kB of bookkeeping a task with it
+    shuffled_bytes: tuple[tuple[int, int], ...] = ()  # read and written by each stage, in order
 
 
 @contextmanager
@@ -49,12 +50,13 @@ def watch(spark: SparkSession, n_rows: int) -> Iterator[Effort]:
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
     # Of a long session Spark forgets the stages that it skipped.
     numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
-    stages = [store.lastStageAttempt(number) for number in numbers]
+    stages = [store.lastStageAttempt(number) for number in sorted(numbers)]
     scans = [stage for stage in stages if stage.inputRecords() >= n_rows]
     effort.n_jobs = len(jobs)
     effort.n_scans = sum(stage.inputRecords() // n_rows for stage in scans)
     effort.n_shuffles = sum(stage.shuffleWriteRecords() > 0 for stage in scans)
     effort.driver_bytes = sum(stage.resultSize() for stage in stages)
+    effort.shuffled_bytes = tuple((stage.shuffleReadBytes(), stage.shuffleWriteBytes()) for stage in stages)
 
 
 def _next_query(spark: SparkSession) -> int:

@@ -24,6 +24,7 @@ from tests.harness.small_corpora import (
     read,
     read_and_rank,
 )
+from tests.harness.spark_effort import watch
 from tests.harness.spark_versions import IS_3_5
 
 pytestmark = pytest.mark.spark("how Spark reads files")
@@ -210,14 +211,7 @@ def test_no_rows(spark: SparkSession, formats: Path) -> None:
 def test_no_task_gathers_every_value_of_a_column_of_ids(spark: SparkSession) -> None:
     """They are cut to what may be before they come together."""
     corpus = spark.range(240_000, numPartitions=8).selectExpr("true AS y", "0.5D AS s", "id AS many")
-    context = spark.sparkContext
-    context.setJobGroup("ids", "ids")
-    with pytest.raises(InputError, match="10,000"):
+    with watch(spark, 240_000) as effort, pytest.raises(InputError, match="10,000"):
         survey_corpus(corpus, measures_of(identities={"categorical": ["many"]}))
-    context.setJobGroup("", "")
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
-    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup("ids"))
-    numbers = {number for job in jobs if job for number in job.stageIds if tracker.getStageInfo(number)}
-    stages = [store.lastStageAttempt(number) for number in sorted(numbers)]
-    assert stages[-1].shuffleReadBytes() < max(stage.shuffleWriteBytes() for stage in stages) / 2
+    gathered, _ = effort.shuffled_bytes[-1]
+    assert gathered < max(written for _, written in effort.shuffled_bytes) / 2

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-from contextlib import redirect_stdout
 from dataclasses import replace
 from decimal import Decimal
 from itertools import accumulate, product
@@ -12,7 +10,7 @@ from typing import Any
 
 import pyspark.sql.functions as F
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType
 
 from biasspark.config import Rejects
@@ -30,6 +28,7 @@ from tests.harness.small_corpora import (
     cell_sizes,
     examples_of,
     examples_of_each,
+    explained,
     measure_corpus,
     measures_of,
 )
@@ -174,17 +173,15 @@ def test_an_array_is_surveyed_by_value_and_its_rows_once(spark: SparkSession) ->
 
 
 def test_an_annotation_out_of_its_range_leaves_that_identity_unknown(spark: SparkSession) -> None:
+    """Also where a missing one does not."""
     rows = [(True, 0.5, 0.9, "0.2"), (True, 0.5, 1.5, "0.6"), (True, 0.5, -0.1, "2"), (None, 0.5, 9.0, "0.5")]
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, v STRING")
     examples = examples_of(corpus, measures_of(identities={"columns": ["u", "v"], "range": [0, 1]}))
     assert examples.states == {"u": [True, None, None, None], "v": [False, True, None, True]}
     assert examples.read("annotation") == [0, 1, 1, 1]
     assert examples.labels == [True, True, True, "null_label"]
-
-
-def test_an_annotation_out_of_its_range_is_unknown_also_where_a_missing_one_is_not(spark: SparkSession) -> None:
-    rows = [(True, 0.5, 0.9, 7.0), (True, 0.5, None, 0.2), (True, 0.5, 7.0, None), (True, 0.5, -1.0, 7.0)]
-    corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, v DOUBLE")
+    values = [(True, 0.5, 0.9, 7.0), (True, 0.5, None, 0.2), (True, 0.5, 7.0, None), (True, 0.5, -1.0, 7.0)]
+    corpus = spark.createDataFrame(values, "y BOOLEAN, s DOUBLE, u DOUBLE, v DOUBLE")
     identities = {"columns": ["u", "v"], "range": [0, 1], "unannotated": "background"}
     examples = examples_of(corpus, measures_of(identities=identities))
     assert examples.states == {"u": [True, False, None, None], "v": [None, False, False, None]}
@@ -196,13 +193,6 @@ def test_an_annotation_out_of_its_range_is_unknown_also_where_a_missing_one_is_n
 def nesting(text: str) -> int:
     """How deep the parentheses of a text go."""
     return max(accumulate({"(": 1, ")": -1}.get(character, 0) for character in text))
-
-
-def explained(frame: DataFrame) -> str:
-    text = io.StringIO()
-    with redirect_stdout(text):
-        frame.explain(extended=True)
-    return text.getvalue()
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,6 @@ from tests.harness.main_job import (
     make_rows,
     run,
     run_well,
-    untouched,
     write_config,
     write_parquet,
 )
@@ -155,18 +153,3 @@ def test_a_run_that_is_published_while_the_corpus_is_opened_stays(
 
     monkeypatch.setattr(corpus_job, "read_corpus", open_slowly)
     assert run(config).code == 4
-
-
-def test_a_dry_run_prints_the_plan_and_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    write_parquet(tmp_path / "corpus", make_rows(20))
-    config = write_config(tmp_path, slices={"short": "length < 50"})
-    with untouched(tmp_path):
-        done = run_well(config, "--dry-run", "--set", "models.other=length", "--set", 'slices."a b"=length > 9')
-    assert not (tmp_path / "warehouse").exists()
-    assert done.summary["status"] == "planned"
-    shown, _, planned = done.out.partition("\n\nsession:")
-    tables = tomllib.loads(shown)
-    assert tables["corpus"]["path"] == f"{tmp_path}/corpus"
-    assert tables["models"] == {"m": "score", "other": "length"}
-    assert tables["slices"] == {"short": "length < 50", "a b": "length > 9"}
-    assert "tables:   u_statistics, bias_metrics, model_summary, rejected_rows, bias_runs\n" in planned

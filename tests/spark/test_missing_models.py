@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from biasspark.workflows import attribute as attribution
 from biasspark.workflows import compare as compare_models
-from tests.harness.main_job import make_rows, run, run_well, write_config, write_parquet
-from tests.harness.running_jobs import Done, ask
+from tests.harness.main_job import assert_refused, make_rows, run, run_well, write_config, write_parquet
+from tests.harness.running_jobs import ask
 
 N_ROWS = 600
 ALLOWED = {"allow_missing_models": True}
@@ -32,16 +32,6 @@ def configure(folder: Path, corpus: Path, models: dict[str, str], **tables: Any)
     return write_config(folder, corpus={"path": str(corpus)}, models={"m": None} | models, **tables)
 
 
-def assert_nothing_published(done: Done, folder: Path, *parts: str) -> None:
-    """Assert exit code 3, one fault with these parts, and no files of tables."""
-    assert done.code == 3, done.err
-    assert done.out == ""
-    faults = [line for line in done.err.splitlines() if ": error: " in line]
-    assert len(faults) == 1, done.err
-    assert all(part in faults[0] for part in parts), faults
-    assert not list((folder / "warehouse").rglob("*.parquet"))
-
-
 BOTH = {"new": "score", "n": "gone"}
 
 
@@ -50,8 +40,11 @@ def test_a_run_without_the_scores_of_a_model_is_refused(
     spark: SparkSession, tmp_path: Path, corpus: Path, engine: str
 ) -> None:
     config = configure(tmp_path, corpus, BOTH, ranking={"engine": engine}, gate={"rule": [ON_ALL]})
+    done = run(config)
+    assert_refused(done, 3, "")
     parts = ("model n", "'gone'", "nan_score 540", "[models]", "allow_missing_models = true")
-    assert_nothing_published(run(config), tmp_path, *parts)
+    assert all(part in done.err for part in parts), done.err
+    assert not list((tmp_path / "warehouse").rglob("*.parquet"))
 
 
 def test_where_a_model_may_be_missing_the_gate_fails_by_every_rule_on_it(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import shutil
-from contextlib import redirect_stdout
 from datetime import date
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from biasspark.corpus.survey import Survey, survey_corpus
 from biasspark.errors import Fault, InputError, NoRows
 from biasspark.workflows.corpus_job import describe_no_rows
 from tests.harness.least_configuration import raised_fault
-from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, measures_of, read
+from tests.harness.small_corpora import RUN_DATE, corpus_of, examples_of, explained, measures_of, read
 
 pytestmark = pytest.mark.spark("how Spark reads files and tables")
 
@@ -279,10 +277,7 @@ def test_text_is_read_only_where_it_is_needed(spark: SparkSession, formats: Path
     columns = []
     for measures in (without, with_slice, with_terms):
         examples = encode_examples(corpus, measures, build_encoding(measures, Survey(1, {}, ())), "id")
-        text = io.StringIO()
-        with redirect_stdout(text):
-            examples.explain()
-        [schema] = re.findall(r"ReadSchema: struct<(.*?)>", text.getvalue())
+        [schema] = re.findall(r"ReadSchema: struct<(.*?)>", explained(examples))
         columns.append({column.split(":")[0] for column in schema.split(",")})
         assert dict(examples.dtypes).get("text") is None
     assert columns == [{"id", "y", "s", "u"}, {"id", "y", "s", "u", "text"}, {"id", "y", "s", "text"}]
