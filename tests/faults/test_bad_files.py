@@ -32,7 +32,7 @@ from tests.harness.small_corpora import (
     read,
     read_and_rank,
 )
-from tests.harness.spark_versions import IS_3_5
+from tests.harness.spark_effort import IS_3_5
 
 pytestmark = pytest.mark.spark("how Spark reads files")
 

@@ -22,8 +22,8 @@ from tests.harness.listening_sockets import find_descendants, find_listening, op
 from tests.harness.main_job import RUN_DATE
 from tests.harness.running_jobs import run_main
 from tests.harness.sample_run import read_latest, record_of, start_run, suite_tables
-from tests.harness.spark_versions import IS_3_5
-from tests.harness.submitting import ROOT, Cluster, make_cluster, standalone, submit, submitted, wait_for
+from tests.harness.spark_effort import IS_3_5
+from tests.harness.submitting import ROOT, Cluster, end, make_cluster, standalone, submit, submitted, wait_for
 
 # Each starts Spark several times over.
 pytestmark = [pytest.mark.slow, pytest.mark.spark("runs by spark-submit")]
@@ -311,7 +311,7 @@ def test_a_cluster_that_has_only_the_zip_gives_the_same_bits(
     place: Place, numbers: dict[str, list[str]], cluster: Cluster, tmp_path: Path
 ) -> None:
     """The machines of a cluster have only the zip of `--py-files`: every number is the same."""
-    code, printed = cluster.submit(JOB, *place.flags("cluster"), cwd=tmp_path)
+    code, printed = end(cluster.submitted(JOB, *place.flags("cluster"), cwd=tmp_path))
     assert code == 0, printed
     assert list((cluster.home / "work").glob("app-*/[01]/biasspark.zip"))
     assert read_tables(place.folder / "cluster") == numbers
@@ -325,12 +325,8 @@ def test_a_killed_executor_changes_no_number(
     the same.
     """
     warehouse = f"executor_killed_{call}"
-    code, printed = cluster.submit(
-        *("--conf", "spark.python.daemon.module=dying_daemon"),
-        *(JOB, *place.flags(warehouse)),
-        cwd=deaths.parent,
-        **dying(deaths, "executor", call),
-    )
+    options = ("--conf", "spark.python.daemon.module=dying_daemon", JOB, *place.flags(warehouse))
+    code, printed = end(cluster.submitted(*options, cwd=deaths.parent, **dying(deaths, "executor", call)))
     assert code == 0, printed
     assert (deaths / "died").exists()
     assert read_tables(place.folder / warehouse) == numbers

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,22 @@ JOBS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "maintain": (maintain, ("--run-date", "2026-06-01")),
 }
 LEVELS = ("table", "date", "run", "file")
+
+
+@contextmanager
+def damaged(files: list[Path], damage: Callable[[list[Path]], object]) -> Iterator[None]:
+    """Damage files for a block."""
+    contents = {file: file.read_bytes() for file in files}
+    try:
+        damage(files)
+        yield
+    finally:
+        for file, content in contents.items():
+            file.write_bytes(content)
+
+
+def cut_short(files: list[Path]) -> None:
+    files[0].write_bytes(files[0].read_bytes()[:100])
 
 
 @pytest.fixture(scope="module")
@@ -153,11 +170,8 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     """A table of a run is gone: nobody can accept the run."""
     config, warehouse = accepted
     (file,) = (warehouse / "bias_metrics").rglob("*.parquet")
-    gone = file.rename(warehouse.parent / file.name)
-    try:
+    with damaged([file], lambda _: file.unlink()):
         done = run(config, "--reason", "seen", job=accept_run)
-    finally:
-        gone.rename(file)
     assert done.code == 3, done.err
     assert str(file.parent) in done.err
 
@@ -167,12 +181,7 @@ def test_no_run_is_accepted_whose_tables_are_damaged(spark: SparkSession, accept
     ("damage", "named"),
     [
         pytest.param(lambda files: files[0].unlink(), "rows could be read", id="file"),
-        pytest.param(
-            lambda files: files[0].write_bytes(files[0].read_bytes()[:100]),
-            "score_blocks",
-            id="bytes",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(cut_short, "score_blocks", id="bytes", marks=pytest.mark.slow),
         pytest.param(
             lambda files: [file.unlink() for file in files], "its files are gone", id="files", marks=pytest.mark.slow
         ),
@@ -184,13 +193,8 @@ def test_a_window_takes_no_damaged_state_for_a_whole_one(
     """The stored scores of a run lost a file, bytes or all files: the window is refused, and nothing is published."""
     config, warehouse = accepted
     files, before = list((warehouse / "score_blocks").rglob("*.parquet")), list_files(warehouse)
-    contents = [file.read_bytes() for file in files]
-    try:
-        damage(files)
+    with damaged(files, damage):
         done = run_main(window.COMMAND, "--config", config, "--from", RUN_DATE, "--to", RUN_DATE)
-    finally:
-        for file, content in zip(files, contents, strict=True):
-            file.write_bytes(content)
     assert done.code == 3, done.err
     assert named in done.err
     assert list_files(warehouse).keys() == before.keys()
@@ -200,12 +204,8 @@ def test_a_damaged_state_of_an_earlier_run_is_named(spark: SparkSession, accepte
     """A file of stored scores lost its end: the next run, which takes their boundaries, names its folder."""
     config, warehouse = accepted
     file = max((warehouse / "score_blocks").rglob("*.parquet"))
-    content = file.read_bytes()
-    file.write_bytes(content[:100])
-    try:
+    with damaged([file], cut_short):
         done = run(config, run_date=NEXT)
-    finally:
-        file.write_bytes(content)
     assert done.code == 3, done.err
     assert str(file.parent) in done.err
 

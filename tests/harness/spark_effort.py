@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from biasspark.session import is_connect
 
+IS_3_5 = pyspark.__version__.startswith("3.5.")
 MAX_SPARK_JOBS = 25
 """Of a run, whatever parts are on."""
 

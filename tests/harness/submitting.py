@@ -93,8 +93,13 @@ def submitted(
 
 
 def submit(*arguments: str, cwd: Path, program: Path | None = None, **environment: str) -> tuple[int, str]:
-    """Run spark-submit to its end, and give its exit code and all that it printed."""
-    with submitted(*arguments, cwd=cwd, program=program, **environment) as process:
+    """Run spark-submit to its end."""
+    return end(submitted(*arguments, cwd=cwd, program=program, **environment))
+
+
+def end(started: contextlib.AbstractContextManager[subprocess.Popen[str]]) -> tuple[int, str]:
+    """Wait for the end of what is started, and give its exit code and all that it printed."""
+    with started as process:
         printed, _ = process.communicate(timeout=600)
         return process.returncode, printed
 
@@ -130,15 +135,10 @@ class Cluster:
     python: Path
     package: Path
 
-    def submit(self, *arguments: str, cwd: Path, **environment: str) -> tuple[int, str]:
-        """Run a job to its end; the zip is all that it brings."""
-        with self.submitted(*arguments, cwd=cwd, **environment) as process:
-            printed, _ = process.communicate(timeout=600)
-            return process.returncode, printed
-
     def submitted(
         self, *arguments: str, cwd: Path, **environment: str
     ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+        """Start a job; the zip is all that it brings."""
         return submitted(
             *("--master", "local-cluster[2,1,1024]", "--py-files", str(self.package)),
             *arguments,

@@ -24,8 +24,7 @@ from tests.harness.small_corpora import (
     read,
     read_and_rank,
 )
-from tests.harness.spark_effort import watch
-from tests.harness.spark_versions import IS_3_5
+from tests.harness.spark_effort import IS_3_5, watch
 
 pytestmark = pytest.mark.spark("how Spark reads files")
 
@@ -73,13 +72,6 @@ def test_files_of_no_bytes_are_named(spark: SparkSession, formats: Path, tmp_pat
         (rows / f"{name}.{kind}").touch()
     fault = fault_of(spark, rows, format=kind)
     assert holds(fault, rows, "2 files", f"{rows}/a.{kind}, {rows}/b.{kind}.")
-
-
-def test_marker_files_may_be_empty(spark: SparkSession, few_rows: Path, tmp_path: Path) -> None:
-    shutil.copytree(few_rows, tmp_path / "rows")
-    for name in ("_SUCCESS", ".hidden.crc", "_started_1"):
-        (tmp_path / "rows" / name).touch()
-    assert read(spark, tmp_path / "rows").count() == 20
 
 
 def test_columns_that_differ_only_in_case(spark: SparkSession, tmp_path: Path) -> None:
@@ -200,11 +192,7 @@ def test_a_missing_table(spark: SparkSession) -> None:
         read(spark, table="no_such_table")
 
 
-# ---- rows
-
-
-def test_no_rows(spark: SparkSession, formats: Path) -> None:
-    assert holds(fault_of(spark, formats / "parquet", filter="id > 100"), "no rows")
+# ---- ids
 
 
 @pytest.mark.classic("Spark Connect does not say what its jobs read")

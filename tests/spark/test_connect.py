@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 from biasspark.workflows import measure as job
 from tests.harness.compared_jobs import N_ROWS, Place, make_place, read_tables
 from tests.harness.running_jobs import run_main
-from tests.harness.spark_effort import MAX_SPARK_JOBS, watch
-from tests.harness.spark_versions import IS_3_5
+from tests.harness.spark_effort import IS_3_5, MAX_SPARK_JOBS, watch
 from tests.harness.submitting import run_python
 
 REMOTE = """

@@ -14,8 +14,8 @@ from biasspark.gate.alerts import Baselines, alert_order, bias_alerts, choose_la
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_ALERTS, THRESHOLD_RATES, U_STATISTICS, Table
+from tests.fixtures.local_corpus import draw_corpus
 from tests.fixtures.made_up_report import alert
-from tests.fixtures.score_corpus import draw_corpus
 from tests.oracle.counts import count_corpora, count_pair
 from tests.oracle.intervals import newcombe_gap
 from tests.oracle.suite import PAIRS, cut_cells

@@ -16,7 +16,7 @@ from biasspark.metrics.suppression import suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, threshold_rates
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_METRICS
-from tests.fixtures.score_corpus import draw_corpus
+from tests.fixtures.local_corpus import draw_corpus
 from tests.oracle import intervals as oracle
 from tests.oracle.counts import count_corpus, counts_of
 from tests.oracle.pairs import CELLS, Sums

@@ -14,7 +14,7 @@ from scipy.stats import pmean
 from biasspark.metrics.summary import POWER, model_summary, power_mean
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import MODEL_SUMMARY
-from tests.fixtures.score_corpus import Scored, draw_corpus
+from tests.fixtures.local_corpus import Scored, draw_corpus
 from tests.oracle.counts import Corpus, count_corpora
 from tests.oracle.optional_metrics import pinned_auc
 from tests.oracle.run_tables import Tables, compare_cells, measure_suite, sum_up

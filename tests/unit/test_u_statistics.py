@@ -9,7 +9,7 @@ from scipy.stats import mannwhitneyu
 from biasspark.metrics.intervals import delong_part
 from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import U_STATISTICS
-from tests.fixtures.score_corpus import draw_corpus
+from tests.fixtures.local_corpus import draw_corpus
 from tests.oracle.counts import count_corpus, count_pair, counts_of
 from tests.oracle.pairs import PAIRS, Sums
 from tests.oracle.suite import auc_by_pairs, cut_cells
