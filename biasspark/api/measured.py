@@ -15,7 +15,7 @@ from biasspark.api.record_batches import Frame, collect_columns
 from biasspark.columns import IDENTITY, MODEL, SLICE, SUMMARIZED_AUCS, SUMMARIZED_GAPS
 from biasspark.config.declaration import broken_text_rule
 from biasspark.corpus.template_scores import template_scores
-from biasspark.errors import ConfigError, Fault, Text, explain_missing, type_of
+from biasspark.errors import ConfigError, Fault, explain_missing
 from biasspark.report.report_data import ReportData, filter_tables, list_identities
 from biasspark.tables import schemas
 from biasspark.tables.runs import read_config
@@ -156,9 +156,9 @@ class MeasuredCorpus:
 def check_document(out: object, title: object, keywords: Keywords | None = None) -> None:
     """Raise `ConfigError` if a report cannot be written or has no title, with the faults of the other keywords."""
     faults: list[Fault] = []
-    if out is not None and (rule := _broken_out_rule(out)):
+    if out is not None and not _is_file_in_folder(out):
         shown = str(out) if isinstance(out, os.PathLike) else out
-        faults.append(Fault(("out",), shown, rule, "Give the path of a file in an existing folder."))
+        faults.append(Fault(("out",), shown, "It must be the path of a file in an existing folder.", "Name one."))
     if rule := broken_text_rule(title):
         faults.append(Fault(("title",), title, rule, "Give the name of the data."))
     if faults:
@@ -168,17 +168,11 @@ def check_document(out: object, title: object, keywords: Keywords | None = None)
             raise ConfigError(*faults)
 
 
-def _broken_out_rule(out: object) -> Text:
-    if not isinstance(out, str | os.PathLike):
-        return ("It must be a path, not ", type_of(out), ".")
-    if not os.fspath(out):
-        return "It is empty."
-    out = os.path.expanduser(out)
-    if os.path.isdir(out):  # Path.is_dir raises in a folder that may not be read
-        return "It is a folder."
-    if not os.path.isdir(Path(out).parent):
-        return "Its folder does not exist."
-    return ""
+def _is_file_in_folder(out: object) -> bool:
+    if not isinstance(out, str | os.PathLike) or not os.fspath(out):
+        return False
+    path = os.path.expanduser(out)  # Path.is_dir raises in a folder that may not be read
+    return not os.path.isdir(path) and os.path.isdir(Path(path).parent)
 
 
 def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:

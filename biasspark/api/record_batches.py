@@ -70,13 +70,7 @@ def read_rows(df: Frame, name: str = "df") -> Rows:
     level = ABSENT, "it is a level of the index, not a column.", f"Call {name}.reset_index()."
     levels = {str(each) for each in df.index.names if each is not None} - {*kinds} if is_of(df, "pandas") else ()
     hints |= {each: Fault((name, each), *level) for each in levels}
-    # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
-    types = {field.name: _as_in_parquet(field.type, keeps_dictionaries=True) for field in batches.schema}
-    values = pa.schema([(column, types[column]) for column in schema.names])
-    # Not safe, since nanoseconds are truncated to microseconds.
-    tables = (
-        pa.Table.from_batches([batch]).select(schema.names).cast(values, safe=False).cast(schema) for batch in batches
-    )
+    tables = (_cast(pa.Table.from_batches([batch]), schema) for batch in batches)
     readable = pa.RecordBatchReader.from_batches(schema, (batch for table in tables for batch in table.to_batches()))
     return Rows(readable, unreadable, hints)
 
@@ -117,16 +111,13 @@ def collect_columns(df: Frame, schema: pa.Schema, name: str) -> pa.Table:
     batches = open_frame(df, name).checked(schema.names)
     _check_names(batches.schema.names, name)
     rows = batches.read_all()
-    missing = pa.chunked_array([pa.nulls(len(rows))])
-    columns = [rows[column] if column in rows.column_names else missing for column in schema.names]
+    for column in set(schema.names) - set(rows.column_names):
+        rows = rows.append_column(column, pa.nulls(len(rows)))
     try:
-        # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
-        plain = [column.cast(_as_in_parquet(column.type, keeps_dictionaries=True), safe=False) for column in columns]
-        cast = [column.cast(kind) for column, kind in zip(plain, schema.types, strict=True)]
+        return _cast(rows, schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         rule = "a column has another type than in the tables of biasspark."
         raise InputError(Fault((name,), ABSENT, rule, "Give the table as it was returned.")) from None
-    return pa.table(cast, schema=schema)
 
 
 def list_columns(df: Frame) -> list[str]:
@@ -208,22 +199,26 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
                 null_values=["", "NA"], strings_can_be_null=True, quoted_strings_can_be_null=False
             ),
         )
-    except pa.ArrowInvalid as error:
-        row = re.search(r"Row #(\d+)", str(error))
-        rule = f"It is not {kind}.{f' Line {row[1]} has more, or fewer.' if row else ''}"
-        raise InputError(Fault((name,), path, rule, "Correct the file.")) from None
     except FileNotFoundError:
         fix = "Read it with pandas and pass the frame." if "://" in path else "Check the path."
         raise InputError(Fault((name,), path, "There is nothing at this path.", fix)) from None
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else type(error).__name__
-        is_folder = Path(path).is_dir() and not is_parquet
-        rule = "It is a folder." if is_folder else f"It cannot be read: {reason}."
-        fix = "Name a file that can be read, or read it with pandas and pass the frame."
-        raise InputError(Fault((name,), path, rule, fix)) from None
+    except (pa.ArrowInvalid, OSError) as error:
+        row, number = re.search(r"Row #(\d+)", str(error)), getattr(error, "errno", None)
+        why = f" Line {row[1]} has more, or fewer." if row else f" {os.strerror(number)}." if number else ""
+        fix = "Correct it, or read it with pandas and pass the frame."
+        raise InputError(Fault((name,), path, f"It is not {kind}, or cannot be read.{why}", fix)) from None
     if any(map(pa.types.is_binary, rows.schema.types)):
         raise InputError(Fault((name,), path, "It is not UTF-8.", "Convert it."))
     return rows.to_reader(_BATCH)
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema in its types."""
+    # Arrow cannot decode a dictionary of views, so the values of dictionaries are cast first.
+    kinds = [_as_in_parquet(rows.schema.field(column).type, keeps_dictionaries=True) for column in schema.names]
+    values = pa.schema(zip(schema.names, kinds, strict=True))
+    # Not safe, since nanoseconds are truncated to microseconds.
+    return rows.select(schema.names).cast(values, safe=False).cast(schema)
 
 
 def _as_in_parquet(kind: pa.DataType, *, keeps_dictionaries: bool = False) -> pa.DataType:

@@ -135,8 +135,6 @@ def _identity_table(metrics: Frame, slice_name: str) -> Document:
     wanted = {*_NEEDED, "bias", "bias_size"}
     schema = pa.schema([field for field in BIAS_METRICS.full_arrow_schema if field.name in wanted])
     rows = collect_columns(metrics, schema, "table")
-    if not len(rows):
-        raise InputError("metric_table(): the table has no row. Give one that has.")
     check_unique(rows, BIAS_METRICS.key_columns, "metric_table()")
     slice_rows = [row for row in rows.filter(~pc.field("crossed")).to_pylist() if row["slice"] == slice_name]
     if not slice_rows:

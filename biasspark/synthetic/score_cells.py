@@ -46,8 +46,6 @@ class CellsRequest:
 
     columns: ClassVar[str]
     stratified: ClassVar[bool] = True
-    least: ClassVar[tuple[int, str]]
-    """The smallest number of rows of a cell, and the reason."""
 
     seed: int
     rows_per_cell: int = ROWS_PER_CELL
@@ -74,9 +72,9 @@ class CellsRequest:
 
     def list_faults(self) -> list[str]:
         """Return a message for each argument that is out of range."""
-        faults, (least, why) = list_number_faults(1, self.seed), self.least
-        if self.rows_per_cell < least:
-            faults.append(f"rows_per_cell: {self.rows_per_cell}. {why} Ask for {least} or more.")
+        faults = list_number_faults(1, self.seed)
+        if min(cell.n_rows for cell in self.cells) < 1:
+            faults.append(f"rows_per_cell: {self.rows_per_cell}. A cell would be empty. Ask for 2 or more.")
         return faults
 
     def make_chunk(self, chunk: int) -> pa.RecordBatch:
@@ -173,7 +171,6 @@ class ScoreDistributionsRequest(CellsRequest):
 
     columns: ClassVar[str] = "id BIGINT, shape STRING, label BOOLEAN, subgroup INT, score DOUBLE"
     stratified: ClassVar[bool] = False
-    least: ClassVar[tuple[int, str]] = 2, "The subgroup of C has half as many negatives, and no cell may be empty."
 
     distributions: tuple[ScoreDistribution, ...] = DISTRIBUTIONS
 
@@ -225,7 +222,6 @@ class TallAverageShortRequest(CellsRequest):
     """
 
     columns: ClassVar[str] = "id BIGINT, height STRING, label BOOLEAN, score DOUBLE"
-    least: ClassVar[tuple[int, str]] = 1, "No cell may be empty."
 
     @property
     def cells(self) -> list[Cell]:
@@ -265,7 +261,6 @@ class PinnedBalanceRequest(CellsRequest):
     """
 
     columns: ClassVar[str] = "id BIGINT, label BOOLEAN, A INT, B INT, C INT, score DOUBLE"
-    least: ClassVar[tuple[int, str]] = 2, "C has half as many positives, and no cell may be empty."
 
     @property
     def cells(self) -> list[Cell]:
