@@ -69,7 +69,7 @@ class Keywords(Language):
     is_call = True
 
     def __init__(self, arguments: Mapping[str, Any], part: str = "") -> None:
-        arguments = {name: value if name == "df" else _read_arrays(name, value) for name, value in arguments.items()}
+        arguments = {name: value if name == "df" else _with_lists(name, value) for name, value in arguments.items()}
         self.narrow = arguments.get("narrow", False)
         self.given = given = {name: value for name, value in arguments.items() if name in _SHARED}
         keys = {name: value for name, value in arguments.items() if name not in {"df", *given}} if part else {}
@@ -152,21 +152,16 @@ class Keywords(Language):
         return super().value(value)
 
 
-def _read_arrays(keyword: str, value: Any) -> Any:
-    """Return a value with lists in place of those arrays that the keyword may have."""
-    return _with_lists(value, (_SETTINGS if isinstance(value, Mapping) else _ARRAYS).get(keyword, ()))
-
-
-def _with_lists(value: Any, entry: type | tuple[()]) -> Any:
-    """Return ranges, arrays of numpy, and indices of pandas with such entries as lists, also within a dict."""
+def _with_lists(keyword: str, value: Any, entries: Mapping[str, type] = _ARRAYS) -> Any:
+    """Return ranges, arrays of numpy, and indices of pandas that a keyword may have as lists, also within a dict."""
     if isinstance(value, Mapping):
-        return {key: _with_lists(inner, entry) for key, inner in value.items()}
+        return {key: _with_lists(keyword, inner, _SETTINGS) for key, inner in value.items()}
     # A column of Spark seems to have any attribute, but not those with underscores. A Series has the values of rows.
     is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) == 1 and not hasattr(value, "index")
     if not is_array and not isinstance(value, range):
         return value
-    entries = value.tolist() if is_array else list(value)
-    return entries if all(isinstance(one, entry) for one in entries) else value
+    values = value.tolist() if is_array else list(value)
+    return values if all(isinstance(one, entries.get(keyword, ())) for one in values) else value
 
 
 def _locate(keyword: str, value: Any) -> tuple[KeyPath, Any]:

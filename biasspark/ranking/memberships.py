@@ -215,7 +215,7 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
     _, start, count = np.unique(members.row, return_index=True, return_counts=True)
     later = np.repeat(count + start, count) - np.arange(len(members.row)) - 1
     first = np.repeat(np.arange(len(members.row)), later)
-    second = first + 1 + _count_up(later)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
     n_singles = len(encoding.singles)
     pairs = pair_number(members.identity[first], members.identity[second], n_singles)
     parts = [Memberships(members.row[first], pairs, members.unknown[first] | members.unknown[second])]
@@ -229,8 +229,3 @@ def _cross(members: Memberships, known: Ints, encoding: Encoding) -> Memberships
         pairs = pair_number(np.minimum(side, opposite), np.maximum(side, opposite), n_singles)
         parts.append(_entries(row, pairs, 1))
     return _join(parts)
-
-
-def _count_up(lengths: Ints) -> Ints:
-    """Return 0, 1, ..., length - 1 for each length, concatenated."""
-    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)

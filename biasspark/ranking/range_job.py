@@ -180,18 +180,23 @@ def _count_tasks(rows: DataFrame, n_groups: int, groups_a_task: int = GROUPS_A_T
 
 
 def _read_groups(batches: Batches, key: tuple[int, int, int]) -> Iterator[tuple[Key, list[tuple[Any, ...]]]]:
-    """Yield the rows of each group of a task, by the columns of its key; the bytes of the last column are not copied.
+    """Yield the rows of each group of a task, by the columns of its key.
 
     Rows may come in any order: not every engine preserves a sort order into a Python function.
     """
     groups: dict[Key, list[tuple[Any, ...]]] = {}
-    for batch in batches:
-        *numbers, data = batch.columns
-        for index, row in enumerate(zip(*(column.to_pylist() for column in numbers), strict=True)):
-            group = row[key[0]], row[key[1]], row[key[2]]
-            groups.setdefault(group, []).append((*row, memoryview(data[index].as_buffer())))
+    for row in read_rows(batches):
+        groups.setdefault((row[key[0]], row[key[1]], row[key[2]]), []).append(row)
     for group in sorted(groups):
         yield group, groups.pop(group)
+
+
+def read_rows(batches: Batches) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a task; the bytes of the last column are not copied."""
+    for batch in batches:
+        *columns, data = batch.columns
+        for index, row in enumerate(zip(*(column.to_pylist() for column in columns), strict=True)):
+            yield *row, memoryview(data[index].as_buffer())
 
 
 def _to_batches(rows: Iterable[Sequence[Any]], declared: str) -> Iterator[pa.RecordBatch]:

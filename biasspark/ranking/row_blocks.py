@@ -385,7 +385,5 @@ def refuse_large_range(n_rows: int, n_bytes: int = 0) -> None:
 
 def read_blocks(batches: Batches) -> Iterator[tuple[int, int, Any]]:
     """Yield the model, the range and the block of each row of a task."""
-    for batch in batches:
-        models, _, ranges, _, data = batch.columns
-        for index, (model, score_range) in enumerate(zip(models.to_pylist(), ranges.to_pylist(), strict=True)):
-            yield model, score_range, load(memoryview(data[index].as_buffer()))
+    for model, _, score_range, _, data in range_job.read_rows(batches):
+        yield model, score_range, load(data)

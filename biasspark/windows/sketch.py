@@ -33,7 +33,7 @@ from biasspark.corpus.encoding import Encoding
 from biasspark.ranking.engine import count_corpus
 from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, read_piece
 from biasspark.ranking.memberships import pair_number
-from biasspark.ranking.range_job import cut_batches
+from biasspark.ranking.range_job import cut_batches, read_rows
 from biasspark.ranking.task_rows import Batches, Kind, Part
 from biasspark.text import show_value
 
@@ -245,10 +245,10 @@ def read_sketches(
     models, slices = ({name: n for n, name in enumerate(names)} for names in (window.models, window.slices))
 
     def cut(batches: Batches) -> Iterator[Part]:
-        for run, model, part, piece in (row for batch in batches for row in zip(*batch.columns, strict=True)):
-            key = models[model.as_py()], slices[part.as_py()]
-            kind, block = read_piece(memoryview(piece.as_buffer()))
-            for entered, renumbered in renumberings[run.as_py()].enter(kind, block):
+        for run, model, part, piece in read_rows(batches):
+            key = models[model], slices[part]
+            kind, block = read_piece(piece)
+            for entered, renumbered in renumberings[run].enter(kind, block):
                 for score_range, range_block in cut_block(renumbered, boundaries[key[0]]):
                     yield Part(*key, score_range, entered, range_block)
 

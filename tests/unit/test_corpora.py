@@ -44,9 +44,9 @@ def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
     [
         (CivilRequest(0, -1, 0.95), ["rows", "seed", "unannotated"]),
         (
-            ImbalancedRequest(0, -1, (("gay", 0.0), ("old", 0.01)), ("gay", "ferry", "one who is on the long side")),
-            # Words of the sentences, too many characters, no term, and no share.
-            ["rows", "seed", *["terms"] * 3, *["imbalanced"] * 2],
+            ImbalancedRequest(0, -1, (("gay", 0.01), ("old", 0.01)), ("gay", "ferry", "one who is on the long side")),
+            # Words of the sentences, too many characters, and no term.
+            ["rows", "seed", *["terms"] * 3, "imbalanced"],
         ),
         (ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))), ["imbalanced"]),
         (
