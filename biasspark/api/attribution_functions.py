@@ -364,12 +364,12 @@ def attribution_slices(
         | {"slice_search": {} if slice_search is None else slice_search, "targets": None if tree is None else ()},
         "attribution",
     )
-    faults = []
-    settings = keywords.tables["attribution"]["tree"]
-    for key in ("max_depth", "min_leaf", "min_gain"):
-        if isinstance(settings, dict) and key in settings:
-            fix = "Leave it out, or give it to biasspark.attribute."
-            faults.append(Fault(("attribution", "tree", key), settings.pop(key), "It grows trees, not slices.", fix))
+    rule, fix = "It grows trees, not slices.", "Leave it out, or give it to biasspark.attribute."
+    faults = [
+        Fault(("attribution", "tree", key), tree[key], rule, fix)
+        for key in ("max_depth", "min_leaf", "min_gain")
+        if isinstance(tree, Mapping) and key in tree
+    ]
     return attribute_corpus(df, keywords, faults=faults).attribution_slices()
 
 

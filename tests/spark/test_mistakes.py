@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -174,9 +175,10 @@ def test_every_other_function_takes_the_way_of_one_that_is_tried(
 
 @pytest.mark.parametrize(("mistake", "function"), [(name, each) for name in FAULTS for each in sorted(FAULTS[name][2])])
 def test_no_function_returns_a_table_that_means_nothing(mistake: str, function: str, corpus: DataFrame) -> None:
-    asked, path, _ = FAULTS[mistake]
+    asked, path, _ = deepcopy(FAULTS[mistake])
     faults, _ = listen(partial(call, function, corpus, asked))
     assert [fault.path for fault in faults if isinstance(fault, Fault)] == [path]
+    assert asked == FAULTS[mistake][0]
 
 
 @pytest.mark.usefixtures("corpus")  # a session
