@@ -22,7 +22,7 @@ from biasspark.config import Measures, parse_measures
 from biasspark.errors import ABSENT, ConfigError, InputError
 from biasspark.tables.schemas import tables_of
 from biasspark.workflows.attribute import list_tables, rank_surveyed, survey_rows
-from tests.harness.least_configuration import key_of, raised_faults
+from tests.harness.least_configuration import key_of, raised_fault, raised_faults
 from tests.oracle import attribution as oracle
 from tests.oracle.attribution import Example
 from tests.oracle.suite import delong_variance
@@ -349,8 +349,8 @@ def test_a_model_of_log_odds_beside_one_of_probabilities(spark: SparkSession) ->
         assert found == [pytest.approx(row, abs=1e-12) for row in plain[table]]
         assert len(found) >= 2
         assert {row["model"] for row in found} == {"m", "q"}
-    with pytest.raises(ConfigError, match="there is no such model"):
-        biasspark.loss_by_segment(frame, id="id", label="y", models=["q"], link=link)
+    fault = raised_fault(ConfigError, biasspark.loss_by_segment, frame, id="id", label="y", models=["q"], link=link)
+    assert fault.path == ("attribution", "link", "m")
 
 
 def test_the_settings_of_a_tree_split_the_rows_of_slices_without_a_tree(spark: SparkSession) -> None:
