@@ -207,15 +207,23 @@ def list_tables(
     has_probabilities = {
         model: model in attribution.link or model not in outside_0_and_1 for model in surveyed.encoding.models
     }
-    searched = search_rows(surveyed, ranked, has_probabilities, stage)
+    trees, best_slices, measured = search_rows(surveyed, ranked, has_probabilities, stage)
+    segments, slice_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+    for target, tree in trees.items():
+        key, sets = surveyed.name_target(target), measured[target][: len(tree)]
+        segments += list_segments(key, tree, sets, surveyed.values.tree_features, level)
+    for target, best in best_slices.items():
+        key, conditions, (whole, *sets) = surveyed.name_target(target), best.conditions(), measured[target]
+        of_slices = sets[len(sets) - len(conditions) :]
+        listed = list_slices(conditions, of_slices, whole, surveyed.values.features, level)
+        slice_rows += ({MODEL: key.model, SLICE: key.slice, **row} for row in listed)
     of_all = place_all(ranked.counts)
     losses, of_segments, _ = ranked.results.get("losses", ({}, {}, {}))
     pair_nodes, pairs_of, crosses = (ranked.results.get(name, []) for name in ("pairs", "pairs_of", "crosses"))
-    sides = ("negative_predicate", "positive_predicate")
     rows: dict[Table, Sequence[Mapping[str, Any]]] = {
-        schemas.ATTRIBUTION_SEGMENTS: _within_slices(searched.list_segments(), slices, "predicate"),
-        schemas.ATTRIBUTION_SLICES: _within_slices(searched.list_slices(), slices, "predicate"),
-        schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices, *sides),
+        schemas.ATTRIBUTION_SEGMENTS: _within_slices(segments, slices),
+        schemas.ATTRIBUTION_SLICES: _within_slices(slice_rows, slices),
+        schemas.PAIR_SEGMENTS: _within_slices(pair_nodes, slices),
     }
     if losses:
         placements = {**of_segments, **{(*key, OVERALL): placed for key, placed in of_all.items()}}
@@ -233,15 +241,15 @@ def list_tables(
         tables[schemas.NAMED_PAIRS] = measure_crosses(schemas.NAMED_PAIRS, named_pairs, all_wrong, level)
     if attribution.groupings:
         tables[schemas.AUC_CROSSES] = measure_crosses(schemas.AUC_CROSSES, crosses, all_wrong, level)
-    measured = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
-    tree_roots = {surveyed.name_target(target): searched.measured[target][0] for target in searched.trees}
-    best_slices = {surveyed.name_target(target): best for target, best in searched.slices.items()}
+    counted = Measurement(surveyed.measures, surveyed.encoding, surveyed.survey, surveyed.cutpoints, ranked.counts)
+    tree_roots = {surveyed.name_target(target): measured[target][0] for target in trees}
+    searched_slices = {surveyed.name_target(target): best for target, best in best_slices.items()}
     return tables, (
-        *measured.warnings,
+        *counted.warnings,
         *attribution_warnings.feature_warnings(surveyed.values),
         *attribution_warnings.unsearched_warnings(attribution),
         *attribution_warnings.link_warnings(attribution, profiles),
-        *attribution_warnings.search_warnings(attribution, tree_roots, best_slices, pair_nodes),
+        *attribution_warnings.search_warnings(attribution, tree_roots, searched_slices, pair_nodes),
         *attribution_warnings.row_warnings(attribution, losses, pairs_of, crosses),
     )
 
@@ -261,37 +269,10 @@ def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
     return tuple(table for table, part in parts.items() if part)
 
 
-@dataclass(frozen=True)
-class SearchedRows:
-    """The results of all searches by target: trees, slices, and the sums over their rows."""
-
-    surveyed: SurveyedRows
-    trees: Mapping[Target, Tree]
-    slices: Mapping[Target, BestSlices]
-    measured: Mapping[Target, Sequence[MeasuredSet]]
-
-    def list_segments(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of ``attribution_segments``."""
-        features, level = self.surveyed.values.tree_features, self.surveyed.measures.intervals.level
-        for target, tree in self.trees.items():
-            sets = self.measured[target][: len(tree)]
-            yield from list_segments(self.surveyed.name_target(target), tree, sets, features, level)
-
-    def list_slices(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of ``attribution_slices``."""
-        features, level = self.surveyed.values.features, self.surveyed.measures.intervals.level
-        for target, best in self.slices.items():
-            conditions = best.conditions()
-            whole, *sets = self.measured[target]
-            key = self.surveyed.name_target(target)
-            for row in list_slices(conditions, sets[len(sets) - len(conditions) :], whole, features, level):
-                yield {MODEL: key.model, SLICE: key.slice, **row}
-
-
 def search_rows(
     surveyed: SurveyedRows, ranked: RankedBlocks, has_probabilities: Mapping[str, bool], stage: Callable[[str], None]
-) -> SearchedRows:
-    """Grow the trees and search the slices together, then measure these.
+) -> tuple[Mapping[Target, Tree], Mapping[Target, BestSlices], Mapping[Target, Sequence[MeasuredSet]]]:
+    """Grow the trees and search the slices together; return these, and the sums over their rows.
 
     `has_probabilities` is by model, as in `list_losses`.
     """
@@ -321,7 +302,7 @@ def search_rows(
         results = dict(zip(searches, answers, strict=True))
     trees = {value.target: tree for (kind, value), tree in results.items() if kind == "trees"}
     slices = {value.target: best for (kind, value), best in results.items() if kind == "slices"}
-    return SearchedRows(surveyed, trees, slices, _measure_results(surveyed, ranked, trees, slices, stage))
+    return trees, slices, _measure_results(surveyed, ranked, trees, slices, stage)
 
 
 def plan_trees(surveyed: SurveyedRows, has_probabilities: Mapping[str, bool]) -> list[Target]:
@@ -367,11 +348,14 @@ def _measure_results(
         return measure_sets(ranked.blocks, conditions, len(models), edges)
 
 
-def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str], *predicates: str) -> list[dict[str, Any]]:
+def _within_slices(rows: Iterable[dict[str, Any]], slices: Mapping[str, str]) -> list[dict[str, Any]]:
     """Restrict the predicates of each row to its slice, which may end in a comment."""
     groups = {name: f"({text}\n)" if "--" in text else f"({text})" for name, text in slices.items()}
     return [
-        row | {name: f"{groups[row[SLICE]]} AND {row[name]}" for name in predicates if row[SLICE] in groups}
+        {
+            name: f"{groups[row[SLICE]]} AND {value}" if name.endswith("predicate") and row[SLICE] in groups else value
+            for name, value in row.items()
+        }
         for row in rows
     ]
 

@@ -36,7 +36,7 @@ def node(number: int, mean: float | None, **values: Any) -> dict[str, Any]:
 
 
 def test_a_predicate_within_a_slice_that_ends_in_a_comment_is_sql() -> None:
-    (row,) = _within_slices([ALL | {"slice": "high", "predicate": "n = 1"}], {"high": "score > 1 -- odd"}, "predicate")
+    (row,) = _within_slices([ALL | {"slice": "high", "predicate": "n = 1"}], {"high": "score > 1 -- odd"})
     query = f"SELECT {row['predicate']} FROM (SELECT 2 AS score, 1 AS n)"
     assert duckdb.execute(query).fetchall() == [(True,)]
 
