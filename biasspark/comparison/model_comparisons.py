@@ -44,14 +44,11 @@ def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
                 f"compare: {_pair(compare, alike)}: no row that both score is {label}, so no AUC has a value. "
                 "Check the label."
             )
-    few: dict[int, list[str]] = {}
-    for scope in shared:
-        if scope.n_groups is not None and scope.n_groups < MIN_GROUPS:
-            few.setdefault(scope.n_groups, []).append(scope.model)
-    for n_groups, names in few.items():
+    n_groups = {scope.model: scope.n_groups for scope in shared if scope.n_groups is not None}
+    if few := {model: n for model, n in n_groups.items() if n < MIN_GROUPS}:
         yield (
-            f"compare: {_pair(compare, names)}: '{compare.cluster}' has so few values that only {n_groups} of "
-            f"{compare.groups or JACKKNIFE_GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another "
+            f"compare: {_pair(compare, [*few])}: '{compare.cluster}' has so few values that only {max(few.values())} "
+            f"of {compare.groups or JACKKNIFE_GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another "
             "column, or take more `groups` if it has more values."
         )
 
