@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from threading import Lock
 from typing import ClassVar
@@ -101,10 +101,6 @@ class LakeStore(CatalogStore):
             f"DELETE FROM {self.name(table.name)} WHERE run_date = DATE'{run.run_date.isoformat()}' "
             f"AND run_id = {quote_string(run.run_id)}"
         )
-
-    def file_sizes(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> list[list[int]]:  # noqa: ARG002 - others look
-        """Return no size: the format compacts its files itself."""
-        return [[] for _ in runs]
 
     def optimize(self, spark: SparkSession, table: Table, before: datetime) -> None:
         """Compact an existing table, and delete files that only readers from before a time use."""

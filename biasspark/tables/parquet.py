@@ -186,7 +186,7 @@ class ParquetStore:
             }
 
     def file_sizes(self, spark: SparkSession, table: Table, runs: Sequence[Run]) -> list[list[int]]:
-        """Return for each run the size in bytes of each file; [] if the format compacts files itself."""
+        """Return for each run the size in bytes of each file."""
         folder = self._find_folder(spark, table)
         listed = (list_folder(spark, f"{folder}/{run.partition}") for run in runs)
         return [[entry.n_bytes for entry in entries if entry.name.endswith(".parquet")] for entries in listed]

@@ -101,7 +101,8 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     lost = list_lost(stored, visible)
     copied = [run for run in visible if run.run_id not in lost and run.table_rows.keys() <= TABLES.keys()]
     removals, undated, before_ledger = choose_removals(stored, ledger, policy)
-    fragmented = _find_fragmented(spark, store, copied, stored) if compact else ()
+    is_copied = compact and not isinstance(store, LakeStore)  # such a format compacts its files itself
+    fragmented = _find_fragmented(spark, store, copied, stored) if is_copied else ()
     return MaintenancePlan(tuple(removals), fragmented, tuple(undated), tuple(before_ledger), lost)
 
 
