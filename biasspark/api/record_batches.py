@@ -262,7 +262,7 @@ def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
 
     try:
         from_arrow_type(target, prefer_timestamp_ntz=True)
-        pa.nulls(0, kind).cast(_as_in_parquet(kind, keeps_dictionaries=True), safe=False).cast(target)
+        _cast(pa.table({"column": pa.nulls(0, kind)}), pa.schema([("column", target)]))
     except Exception:  # noqa: BLE001 - its type depends on the version of Spark
         return False
     return True

@@ -16,7 +16,6 @@ from biasspark.windows.sketch import (
     Sketch,
     SketchHeader,
     hash_agreement,
-    is_skewed,
     list_disagreements,
     merge_extremes,
     merge_quantiles,
@@ -129,10 +128,6 @@ def test_scores_are_cut_anew_where_a_range_has_outgrown_the_others(
     assert (cut is not None) == kept
     if cut:
         assert (cut.boundaries.tolist(), cut.ranges) == (EDGES.tolist(), 4)
-
-
-def test_the_one_range_of_a_small_run_is_never_skewed() -> None:
-    assert not is_skewed(1000, 1000, np.empty(0))
 
 
 def test_quantiles_of_runs_weigh_as_their_rows() -> None:

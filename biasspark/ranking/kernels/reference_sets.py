@@ -45,10 +45,6 @@ class ReferenceSets:
         """How many sets there are."""
         return 2 * len(self.masks) + 4 * len(self.identities)
 
-    def known(self, index: int, label: int) -> int:
-        """Return the number of the known population of an identity."""
-        return 2 * self.mask_of[index] + label
-
     def entry(self, index: int, state: int, label: int) -> int:
         """Return the number of the set of members or unknowns of an identity."""
         return 2 * len(self.masks) + 4 * index + 2 * state + label
@@ -57,7 +53,8 @@ class ReferenceSets:
         """Return an additive quantity of the four cells of an identity, given that quantity of each set."""
         members = [of_set(self.entry(index, MEMBER, label)) for label in (0, 1)]
         unknowns = [of_set(self.entry(index, UNKNOWN, label)) for label in (0, 1)]
-        return [*members, *(of_set(self.known(index, n)) - members[n] - unknowns[n] for n in (0, 1))]
+        known = 2 * self.mask_of[index]
+        return [*members, *(of_set(known + n) - members[n] - unknowns[n] for n in (0, 1))]
 
     def count_cells(self, counts: Ints) -> Ints:
         """Return the rows of the four cells of every identity, shape (4, identities), from the rows of every set."""

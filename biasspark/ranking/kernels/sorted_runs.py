@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,10 +109,6 @@ class Segments:
         self.starts, self.wide = starts, wide
         self.lengths = np.diff(np.append(starts, size))
 
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the value of each run for each of its entries."""
-        return np.repeat(values, self.lengths)
-
     def total(self, values: Ints) -> Ints:
         """Return the sum of each run."""
         sums: Ints = np.add.reduceat(values, self.starts)
@@ -121,12 +117,11 @@ class Segments:
     def before(self, values: Ints) -> Ints:
         """Return, for each entry, the sum of the earlier entries of its run."""
         running = np.cumsum(values) - values
-        first: Ints = self.spread(running[self.starts])
-        return running - first
+        return running - np.repeat(running[self.starts], self.lengths)
 
     def onwards(self, values: Ints) -> Ints:
         """Return, for each entry, the sum of its run from that entry on."""
-        return self.spread(self.total(values)) - self.before(values)
+        return np.repeat(self.total(values), self.lengths) - self.before(values)
 
     def previous(self, values: Ints) -> Ints:
         """Return the previous entry's value, 0 at the start of a run."""
