@@ -295,18 +295,6 @@ class Progress:
         return replace(outcome, summary={**outcome.summary, "seconds": round(self.seconds - start, 1)})
 
 
-def write_stdout(text: str) -> None:
-    """Write to stdout and flush. Ignore a closed pipe, as by `head`, so that the job continues.
-
-    Raises `BiasSparkError` if stdout cannot be written, as on a full disk.
-    """
-    try:
-        with suppress(BrokenPipeError):
-            _write(sys.stdout, text)
-    except OSError as error:
-        raise BiasSparkError(f"stdout could not be written: {error.strerror or error}.") from error
-
-
 def write_stderr(text: str) -> None:
     """Write to stderr and flush. A closed pipe, or a full disk, does not change the exit code."""
     with suppress(OSError):
@@ -346,9 +334,11 @@ def print_outcome(outcome: Outcome) -> int:
     """
     summary = json.dumps(outcome.summary, default=str, allow_nan=False) if outcome.summary else ""
     try:
-        write_stdout("".join(f"{part}\n" for part in (outcome.table, summary) if part))
-    except BiasSparkError as error:
-        write_stderr(f"{error} The outcome is not printed. If a run was published, the ledger has it.\n")
+        with suppress(BrokenPipeError):
+            _write(sys.stdout, "".join(f"{part}\n" for part in (outcome.table, summary) if part))
+    except OSError as error:
+        what = f"stdout could not be written: {error.strerror or error}. The outcome is not printed."
+        write_stderr(f"{what} If a run was published, the ledger has it.\n")
         return outcome.exit_code or 1
     return outcome.exit_code
 

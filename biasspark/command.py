@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from biasspark.cli import run_job, write_stderr, write_stdout
-from biasspark.errors import GET_AN_ENGINE, INTERRUPTED, BiasSparkError
+from biasspark.cli import Outcome, print_outcome, run_job, write_stderr
+from biasspark.errors import GET_AN_ENGINE, INTERRUPTED
 from biasspark.text import closest_match
 
 WRONG_USAGE = 2
@@ -70,14 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, *flags = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("--help", "-h", "--version"):
         listed = "".join(f"  {job:<14}{job_command.text}\n" for job, job_command in JOBS.items())
-        explained = f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one.\n"
-        version = f"biasspark {import_module('biasspark').__version__}\n"
-        try:
-            write_stdout(version if name == "--version" else explained)
-        except BiasSparkError as error:
-            write_stderr(f"biasspark: error: {error}\n")
-            return 1
-        return 0
+        explained = f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one."
+        version = f"biasspark {import_module('biasspark').__version__}"
+        return print_outcome(Outcome(summary={}, table=version if name == "--version" else explained))
     if name not in JOBS:
         meant = closest_match(name, tuple(JOBS))
         fix = f" Did you mean {meant}?" if meant else ""
