@@ -63,9 +63,8 @@ class DeltaLog:
         if (log := self._open()) is None:
             return []
         checks = {name for name in log.metadata().configuration if name.startswith(CONSTRAINT)}
-        return sorted(
-            list_features(log) - _FEATURES | {name for name in checks if not name.startswith(CONSTRAINT + NO_NAN)}
-        )
+        more_checks = {name for name in checks if not name.startswith(CONSTRAINT + NO_NAN)}
+        return sorted(list_features(log) - _FEATURES | more_checks)
 
     def prepare(self) -> None:
         """Create the table if it is missing, and add new columns and checks."""
