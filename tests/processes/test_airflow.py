@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from scripts.dev.zip_package import write_zip
-from tests.harness.lake_runs import FORMATS, SPARK, read_conf
 from tests.harness.running_jobs import ask
 from tests.harness.submitting import MODEST, PLATFORM, ROOT, make_python, run_program
+from tests.processes.lake_runs import FORMATS, SPARK, read_conf
 
 CONFIG = """
 corpus = {{ name = "civil", path = "{folder}/corpus" }}
