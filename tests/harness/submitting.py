@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.metadata import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -73,14 +73,22 @@ def spark_home() -> Path:
 def submitted(
     *arguments: str, cwd: Path, program: Path | None = None, **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start spark-submit in a process group of its own, which does not outlive the block."""
+    """Start spark-submit for a block."""
     options = [option for key, value in MODEST.items() for option in ("--conf", f"{key}={value}")]
+    command = [str(program or ROOT / "scripts" / "submit"), *options, *arguments]
+    with running(command, cwd, subprocess.PIPE, **environment) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def running(command: list[str], cwd: Path, out: int | IO[bytes], **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a program in a process group of its own, which does not outlive the block."""
     process = subprocess.Popen(
-        [str(program or ROOT / "scripts" / "submit"), *options, *arguments],
+        command,
         cwd=cwd,
         env=clean_environment(**environment),
         start_new_session=True,
-        stdout=subprocess.PIPE,
+        stdout=out,
         stderr=subprocess.STDOUT,
         text=True,
     )
@@ -172,7 +180,7 @@ class Standalone(NamedTuple):
     """A master and two workers of Spark."""
 
     address: str
-    daemons: list[subprocess.Popen[bytes]]
+    daemons: list[subprocess.Popen[str]]
 
 
 @contextlib.contextmanager
@@ -182,7 +190,7 @@ def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
     light = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
     with contextlib.ExitStack() as stack:
 
-        def start(work: Path, role: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+        def start(work: Path, role: str, *options: str) -> tuple[subprocess.Popen[str], Path]:
             return stack.enter_context(daemon(home, work, f"org.apache.spark.deploy.{role}", *ports, *options, **light))
 
         master, log = start(folder / "master", "master.Master")
@@ -199,25 +207,12 @@ def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
 @contextlib.contextmanager
 def daemon(
     home: Path, folder: Path, main: str, *arguments: str, **environment: str
-) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Start a class with Spark's own beside it, in a process group of its own; give the process and its log."""
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a class with Spark's own beside it for a block; give the process and its log."""
     folder.mkdir()
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), main, *arguments],
-            cwd=folder,
-            env=clean_environment(SPARK_HOME=str(home), **environment),
-            start_new_session=True,
-            stdout=out,
-            stderr=out,
-        )
-    try:
+    log, command = folder / "log", [str(home / "bin" / "spark-class"), main, *arguments]
+    with log.open("wb") as out, running(command, folder, out, SPARK_HOME=str(home), **environment) as process:
         yield process, log
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def read_from(log: Path, pattern: str, times: int = 1) -> str:
