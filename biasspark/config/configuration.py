@@ -467,14 +467,10 @@ class Config(Measures, _Source):
             rule.check_names(spots, models, tuple(self.slices), identities)
             if rule.baseline is not None and models:
                 rule.check_baseline(spots, models, self.compare, written.sound("compare"))
-            if rule.metric in AT_THRESHOLDS and rule.threshold is not None and written.sound("thresholds"):
-                at = self.thresholds.at if self.thresholds else ()
-                if rule.threshold not in at:
-                    known = f"[thresholds] has {list_choices(at)}." if at else "[thresholds] is missing."
-                    # So many thresholds are probably those of a grid.
-                    with_it = sorted({rule.threshold, *(at if len(at) < 10 else ())})
-                    fix = ("Add it: ", Setting(("thresholds", "at"), with_it), ".")
-                    spots["threshold"].refuse(known, fix)
+            at = self.thresholds.at if self.thresholds else ()
+            if rule.metric in AT_THRESHOLDS and rule.threshold not in (None, *at) and written.sound("thresholds"):
+                fix = ("Add it to ", Key(("thresholds", "at")), ".")
+                spots["threshold"].refuse("[thresholds] does not have it.", fix)
 
     def _check_mitigation(self, mitigation: Mitigation, written: Spot) -> None:
         if self.output.catalog and not self.output.path:

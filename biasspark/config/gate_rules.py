@@ -119,22 +119,14 @@ class Rule(Section):
             what = f"it has {' and '.join(given)}, but auc is the AUC of a whole slice."
             written.complain(what, "Remove that, or take another metric.")
         bounds, allowed = [kind for kind in BOUNDS if kind in written], self.allowed_bounds
-        if len(bounds) != 1:
-            listed = " or ".join(filter(None, (", ".join(allowed[:-1]), allowed[-1])))
-            what = f"{' and '.join(bounds)} are given" if bounds else "there is no bound"
+        if len(bounds) == 1 and bounds[0] in allowed:
+            self._check_range(bounds[0], written)
+        else:
+            what = f"it has {' and '.join(bounds)}" if bounds else "there is no bound"
+            subject = "A rule with a baseline" if self._is_compared else "A rule on this metric"
             example = {"min": 0.8} if "min" in allowed and not self.is_gap else {allowed[-1]: 0.1}
-            fix_number = "Write one, or split the rule." if bounds else written.write(**example)
-            written.complain(f"{what}. A rule has exactly one bound: {listed}.", fix_number)
-        for kind in bounds:
-            if kind in allowed:
-                self._check_range(kind, written)
-            elif len(bounds) == 1 and self._is_compared and kind not in CHANGES:
-                rule = "A rule with a baseline bounds how much worse a model is than the baseline."
-                written[kind].refuse(rule, f"Write {allowed[0]} in its place, or remove baseline.")
-            elif len(bounds) == 1:
-                one_sided = "max" if self.metric in ("fpr", "fnr", "selection_rate") else "min"
-                right = {"max_drop": "max_rise", "max_rise": "max_drop", "max_abs": one_sided}[kind]
-                written[kind].refuse(f"{self.metric} cannot have this bound.", f"Write {right} in its place.")
+            fix = "Write one of these alone." if bounds else written.write(**example)
+            written.complain(f"{what}. {subject} has exactly one bound: {' or '.join(allowed)}.", fix)
 
     def _check_range(self, kind: str, written: Spot) -> None:
         high = 0.5 if self.metric in SUITE_GAPS else 1.0

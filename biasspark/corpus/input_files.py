@@ -108,14 +108,12 @@ def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], corpus: Co
     folders = {_WITHIN_A_TABLE.sub("", name) for name in names}
     for folder in sorted(folders | {folder.removesuffix("/data") for folder in folders}):
         if kind := _format_of_table(spark, folder):
-            table, article = plain_path(folder), "an" if kind == "Iceberg" else "a"
-            read = f"deltalake.DeltaTable({table!r}).to_pyarrow_table()"
             rule = (
-                f"{corpus.location}: {redact(table)} is {article} {kind} table, whose log lists the files "
-                "that count. Read without it, deleted and replaced rows would be counted as well."
+                f"{corpus.location}: {redact(plain_path(folder))} is a table of {kind}, whose log lists the files that "
+                "count. Read without it, deleted and replaced rows would be counted as well."
             )
-            by_what = f", as with {read}," if kind == "Delta" else f" with a library for {kind},"
-            fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', f"Read it to Arrow{by_what} and pass that table.")
+            call = f"Read it to Arrow with a library for {kind}, and pass that table."
+            fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', call)
             raise InputError(Fault((), ABSENT, rule, fix))
 
 

@@ -39,8 +39,7 @@ def check_usable(counts: RowCounts, measures: Measures, id_column: str | None, r
     alone, one label may be missing. Otherwise raises it with a fault for each model without an AUC, unless missing
     models are allowed and another model is usable; and with a fault for the corpus and for each other model of which
     more than ``max_share`` is rejected. The share of a model is of its scores on the rows that are not rejected for all
-    models. If models have faults, the share of the corpus is without rejected scores. In a notebook there are no
-    `rejects`, and every model is needed.
+    models. In a notebook there are no `rejects`, and every model is needed.
     """
     n_labeled = counts.n_labeled
     if not n_labeled:
@@ -52,32 +51,30 @@ def check_usable(counts: RowCounts, measures: Measures, id_column: str | None, r
     if not (rejects and rejects.allow_missing_models and len(missing) < len(counts.n_eligible)):
         faults += [_missing_model(model, measures.models[model], counts, rejects) for model in missing]
     if rejects and rejects.max_share is not None:
-        scored = [model for model in counts.rejected_scores if model not in missing]
-        faults += _excess_of_models(counts, {model: measures.models[model] for model in scored}, rejects.max_share)
-        faults[:0] = _excess_of_corpus(counts, rejects.max_share, with_scores=not faults)
+        scored = {model: column for model, column in measures.models.items() if model not in missing}
+        faults[:0] = _excesses(counts, scored, rejects.max_share)
     if faults:
         raise InputError(*faults)
 
 
-def _excess_of_models(counts: RowCounts, columns: Mapping[str, str], max_share: float) -> Iterator[str]:
-    """Yield a fault for each model, given with its column, of whose scores too many are rejected."""
-    for model, column in columns.items():
-        reasons = counts.rejected_scores[model]
-        n = sum(reasons.values())
-        what = f"model {model}: {n:,} of its {counts.n_labeled:,} scores in column '{column}'"
-        fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
-        yield from _excess(what, reasons, Fraction(n, counts.n_labeled), max_share, fix)
-
-
-def _excess_of_corpus(counts: RowCounts, max_share: float, *, with_scores: bool) -> Iterator[str]:
-    """Yield a fault if too many rows are rejected for all models, or, without their scores, for the whole row."""
+def _excesses(counts: RowCounts, columns: Mapping[str, str], max_share: float) -> Iterator[str]:
+    """Yield a fault for the corpus, and for each model, given with its column, of which too much is rejected."""
     reasons = {reason: count for reason, count in counts.rejects.items() if reason in ROW_REASONS}
-    if with_scores and counts.n_rejected > sum(reasons.values()):
-        reasons["no usable score"] = counts.n_rejected - sum(reasons.values())
-    n = sum(reasons.values())
-    what = f"corpus: {n:,} of its {counts.n_rows:,} rows"
+    reasons["no usable score"] = counts.n_rejected - sum(reasons.values())
     fix = "Check the input, [corpus] and [label], or raise max_share."
-    yield from _excess(what, reasons, Fraction(n, counts.n_rows), max_share, fix)
+    parts = [("corpus", "rows", counts.n_rows, reasons, fix)]
+    for model, column in columns.items():
+        reasons = counts.rejected_scores.get(model, {})
+        fix = f"Check the column, or raise max_share.{f' {NUMBER_IN_TEXT}' * (NOT_NUMERIC in reasons)}"
+        parts.append((f"model {model}", f"scores in column '{column}'", counts.n_labeled, reasons, fix))
+    for name, what, n_all, reasons, fix in parts:
+        n = sum(reasons.values())
+        # Compared with the decimal as written: 29 of 100 do not exceed 0.29, although its double may be smaller.
+        if Fraction(n, n_all) > Fraction(repr(max_share)):
+            yield (
+                f"{name}: {n:,} of its {n_all:,} {what} are rejected ({_list_reasons(reasons)}). The share, "
+                f"{n / n_all:.4g}, is more than [rejects] max_share = {max_share:g}. {fix}"
+            )
 
 
 def check_identities(
@@ -157,14 +154,5 @@ def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects 
     return Fault((), ABSENT, problem, ("Check the column, or remove the model from ", Key(("models",)), f".{more}"))
 
 
-def _excess(what: str, reasons: Mapping[str, int], share: Fraction, max_share: float, fix: str) -> Iterator[str]:
-    # Compared with the decimal as written: 29 of 100 do not exceed 0.29, although its double may be smaller.
-    if share > Fraction(repr(max_share)):
-        yield (
-            f"{what} are rejected ({_list_reasons(reasons)}). The share, {float(share):.4g}, is more than [rejects] "
-            f"max_share = {max_share:g}. {fix}"
-        )
-
-
 def _list_reasons(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+    return ", ".join(f"{reason} {count:,}" for reason, count in counts.items() if count)

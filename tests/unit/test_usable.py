@@ -177,11 +177,10 @@ def test_a_share_that_is_just_allowed_passes(counts: RowCounts, max_share: float
         ),
         # Scores that only one model rejects are not listed.
         (counts_of(null_label=300, a={"nan_score": 20}), 0.2, [("corpus", "300 of", "(null_label 300)")]),
-        # The corpus has no fault where the scores of the models with a fault are the reason.
         (
             counts_of(a={"null_score": 900}, b={"null_score": 900}, n_rejected=900),
             0.5,
-            [("model a", "null_score 900"), ("model b", "null_score 900")],
+            [("corpus", "no usable score 900"), ("model a", "null_score 900"), ("model b", "null_score 900")],
         ),
         (counts_of(null_label=600, a={"null_score": 300}), 0.5, [("corpus", "600"), ("model a", "300")]),
     ],
@@ -196,7 +195,7 @@ def test_more_rejects_than_are_allowed_end_the_run(
 def test_a_model_that_may_be_missing_rejects_no_share() -> None:
     rejects = Rejects(max_share=0.1, allow_missing_models=True)
     check(counts_of(a={"null_score": 1000}), rejects)
-    (fault,) = faults_of(counts_of(a={"null_score": 1000}, b={"nan_score": 101}, n_rejected=101), rejects)
+    (_, fault) = faults_of(counts_of(a={"null_score": 1000}, b={"nan_score": 101}, n_rejected=101), rejects)
     assert holds(fault, "model b", "nan_score 101")
 
 
