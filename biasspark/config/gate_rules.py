@@ -110,8 +110,7 @@ class Rule(Section):
     def check(self, written: Spot) -> None:
         """Report faults of the threshold, the selectors and the bound."""
         if "threshold" in written and self.metric in SUITE_METRICS:
-            fix = f"Remove it, or take {RATE_GAPS[1]}."
-            written["threshold"].refuse(f"{self.metric} has no threshold.", fix)
+            written["threshold"].refuse(f"{self.metric} has no threshold.", f"Remove it, or take {RATE_GAPS[1]}.")
         if "threshold" not in written and self.metric in AT_THRESHOLDS:
             written["threshold"].complain(f"missing. {self.metric} needs one.", written.write(threshold=0.5))
         keys = ("identity", "identities", "crossed", "worst")

@@ -98,15 +98,6 @@ def reject_warnings(
             yield f"{who}: {share} of its {n_all:,} {what} are counted as {reason}. Is that meant?{hint}"
 
 
-def length_warnings(n_rows: int, n_outside: int, buckets: Sequence[int]) -> Iterator[str]:
-    """Yield a sentence if more than `MANY_REJECTED` of the rows with a label are in no bucket of lengths."""
-    if n_rows >= FEW_ROWS and n_outside > MANY_REJECTED * n_rows:
-        yield (
-            f"label_balance: {format_share(n_outside, n_rows)} of the {n_rows:,} rows with a label have no length from "
-            f"{buckets[0]:,} to {buckets[-1] - 1:,}, so they are in no bucket. Is that meant?"
-        )
-
-
 def label_warnings(n_rows: int, n_positive: int) -> Iterator[str]:
     """Yield a sentence if a label has no or few rows, given all rows with a label and the positives among them."""
     label, n_rarer = min(("positive", n_positive), ("negative", n_rows - n_positive), key=lambda count: count[1])

@@ -109,8 +109,8 @@ def refuse_files_of_tables(spark: SparkSession, names: Iterable[str], corpus: Co
     for folder in sorted(folders | {folder.removesuffix("/data") for folder in folders}):
         if kind := _format_of_table(spark, folder):
             rule = (
-                f"{corpus.location}: {redact(plain_path(folder))} is a table of {kind}, whose log lists the files that "
-                "count. Read without it, deleted and replaced rows would be counted as well."
+                f"{corpus.location}: {redact(plain_path(folder))} is the folder of a {kind} table, whose log lists the "
+                "files that count. Read without it, deleted and replaced rows would be counted as well."
             )
             call = f"Read it to Arrow with a library for {kind}, and pass that table."
             fix = Words(f'Set `[corpus] format = "{kind.lower()}"`.', call)

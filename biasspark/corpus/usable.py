@@ -16,9 +16,9 @@ from biasspark.errors import ABSENT, Fault, InputError, Key, Setting, Text
 from biasspark.text import NUMBER_IN_TEXT, format_count, list_first, show_value
 
 _BOTH_LABELS = "An AUC needs positives and negatives."
-_A_LABEL = (
-    "A label is a boolean, or 0 or 1, also as text; with a threshold it is a number, and with positive values it is "
-    f"any value. {NUMBER_IN_TEXT}"
+A_LABEL = (
+    "A label is a boolean, or 0 or 1, also as text; with a threshold, such as 0.5, it is a number, and with positive "
+    f"values any value. {NUMBER_IN_TEXT}"
 )
 _NAME_LABELS: Text = (
     *("Name another column, or if its values are numbers, such as 1.0, set ", Setting(("label", "threshold"), 0.5)),
@@ -126,7 +126,7 @@ def _no_usable_row(counts: RowCounts, label: Label, id_column: str | None) -> Fa
             return Fault(("corpus", "id"), id_column, f"{rule} A row needs an id, and repeated ids are rejected.", fix)
         case "label_out_of_range":
             return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
-    return Fault(("label", "column"), label.column, f"{rule} {_A_LABEL}", _NAME_LABELS)
+    return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", _NAME_LABELS)
 
 
 def _one_label(counts: RowCounts, label: Label) -> Fault:
@@ -137,7 +137,7 @@ def _one_label(counts: RowCounts, label: Label) -> Fault:
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
-    return Fault(("label", "column"), label.column, f"{rule} {_A_LABEL}", _NAME_LABELS)
+    return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", _NAME_LABELS)
 
 
 def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects | None) -> Fault:

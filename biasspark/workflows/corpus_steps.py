@@ -25,7 +25,7 @@ from biasspark.corpus.encode import build_encoding, encode_examples, list_length
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
 from biasspark.corpus.survey import Cutpoints, Survey, choose_cutpoints, survey_corpus
-from biasspark.corpus.usable import check_identities, check_lengths, check_usable
+from biasspark.corpus.usable import A_LABEL, check_identities, check_lengths, check_usable
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
 from biasspark.metrics.suite import bias_metrics
@@ -41,7 +41,7 @@ from biasspark.session import describe, kept, refuse_too_many
 from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
 from biasspark.tables.schemas import Table
-from biasspark.text import format_count
+from biasspark.text import format_count, format_share
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 ROWS_PASS, LABELS_PASS = "count the rows", "count the labels"
@@ -277,11 +277,7 @@ def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
     yield from data_quality.count_warnings("off scale", counts.off_scale)
     yield from data_quality.count_warnings("unreadable annotation", counts.unreadable)
     row_rejects = {reason: count for reason, count in counts.rejects.items() if reason not in SCORE_REASONS}
-    implied = (
-        "Without a threshold and positive values, a label is a boolean, or 0 or 1, also as text. If all values are "
-        "numbers, such as 1.0, set a threshold, such as 0.5; otherwise name the positive values."
-    )
-    hints = {"null_label": implied} if label.threshold is None and label.positive is None else {}
+    hints = {"null_label": A_LABEL} if label.threshold is None and label.positive is None else {}
     yield from data_quality.reject_warnings("corpus", "rows", counts.n_rows, row_rejects, hints)
     for model, score_rejects in counts.rejected_scores.items():
         if n_usable := counts.n_eligible[model]:  # otherwise there is a score warning
@@ -292,8 +288,12 @@ def warn_of_rows(counts: RowCounts, label: Label) -> Iterator[str]:
 def warn_of_lengths(labels: Ints | None, measures: Measures) -> Iterator[str]:
     """Yield a warning about many rows in no bucket of lengths, unless privacy may withhold how many they are."""
     if labels is not None and labels.shape[1] > 1 and measures.label_balance and not measures.privacy:
-        n_outside, n_rows = labels[0, 0].sum(), labels[0].sum()
-        yield from data_quality.length_warnings(n_rows, n_outside, measures.label_balance.buckets)
+        n_outside, n_rows, buckets = labels[0, 0].sum(), labels[0].sum(), measures.label_balance.buckets
+        if n_rows >= data_quality.FEW_ROWS and n_outside > data_quality.MANY_REJECTED * n_rows:
+            yield (
+                f"label_balance: {format_share(n_outside, n_rows)} of the {n_rows:,} rows with a label have no length "
+                f"from {buckets[0]:,} to {buckets[-1] - 1:,}, so they are in no bucket. Is that meant?"
+            )
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FILES = {
     "page": "InputError.*page/b.parquet",
-    "logged": r"InputError.*logged is a table of Delta.*Arrow",
+    "logged": r"InputError.*logged is the folder of a Delta table.*Arrow",
     "x.tsv": "InputError.*another format.*pandas",
     "types": "InputError.*pandas.*Column: length",
     "index.csv": "InputError.*index=False.*index.csv",

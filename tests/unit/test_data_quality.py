@@ -16,7 +16,6 @@ from biasspark.corpus.data_quality import (
     count_warnings,
     identity_warnings,
     label_warnings,
-    length_warnings,
     name_warnings,
     positive_value_warnings,
     reject_warnings,
@@ -95,16 +94,12 @@ def test_rejected_labels_are_explained_unless_the_label_has_a_threshold() -> Non
     assert "such as 0.5" not in warning
 
 
-def test_rows_in_no_bucket_of_lengths() -> None:
-    assert_says(length_warnings(1_000, 601, (100, 500)), ["label_balance", "60%", "1,000 rows", "100 to 499"])
-    assert not list(length_warnings(1_000, 10, (100, 500)))
-
-
-def test_privacy_may_withhold_how_many_rows_are_in_no_bucket() -> None:
+def test_rows_in_no_bucket_of_lengths_unless_privacy_may_withhold_how_many() -> None:
     labels = np.array([[[300, 301], [200, 199]]])  # of length none and of the bucket
     balance = {"length": "n", "buckets": [100, 500]}
     measures = parse_config(changed(label_balance=balance), Path())
-    assert_says(warn_of_lengths(labels, measures), ["60%", "1,000 rows"])
+    assert_says(warn_of_lengths(labels, measures), ["label_balance", "60%", "1,000 rows", "100 to 499"])
+    assert not list(warn_of_lengths(labels // 300, measures))
     assert not list(warn_of_lengths(labels, parse_config(changed(label_balance=balance, privacy={}), Path())))
 
 
