@@ -14,8 +14,7 @@ import dataclasses
 import math
 import numbers
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeGuard, TypeVar
@@ -28,7 +27,6 @@ CORRECT = "Correct it, or leave it out."
 USE_DEFAULT = "Leave it out to use the default, "
 
 AnySection = TypeVar("AnySection", bound="Section")
-Entry = TypeVar("Entry", bound=Hashable)
 
 
 class Section:
@@ -223,11 +221,6 @@ def broken_text_rule(value: object, multiline: bool = False) -> Text:
         return "It must not be empty."
     controls = [c for c in value if unicodedata.category(c) in ("Cc", "Cs") and not (multiline and c in "\t\r\n")]
     return "It must not have control characters." if controls else ""
-
-
-def repeated(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries that occur more than once, each once, in order."""
-    return [entry for entry, count in Counter(entries).items() if count > 1]
 
 
 # ---- reading

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from biasspark.columns import ALL_ROWS, FAIL, OVERALL_METRIC, PASS, RATE_GAPS, RATES, SUITE_AUCS, SUITE_GAPS, WARN
 from biasspark.config import kinds
-from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, repeated, setting, unknown, write
+from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, setting, unknown, write
 from biasspark.config.identities import Identities
 from biasspark.config.optional_metrics import SUITE_METRICS, Compare
 from biasspark.text import list_choices, quote
@@ -215,7 +216,8 @@ class Gate(Section):
         """Report missing rules, repeated names, and pairing without a rule for it."""
         if not self.rule:
             written.complain("there is no rule. At least one is required.", "Write [[gate.rule]] below it.")
-        for name in repeated(rule.name for rule in self.rule if rule.name):
+        counts = Counter(rule.name for rule in self.rule if rule.name)
+        for name in [name for name, count in counts.items() if count > 1]:
             written.complain(f"two rules are named {quote(name)}. Alerts identify rules by name.", "Rename one.")
         if self.paired and self.rule and not self.change_rules:
             rule = "No rule bounds a change of an AUC since the last accepted run."

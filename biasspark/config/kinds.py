@@ -130,7 +130,7 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
                 inner.refuse("It is listed twice.", "Remove one.")
         return tuple(value for _, value in values)
 
-    return Kind(f"list of {_plural(entry)}", read, ())
+    return Kind(f"list of {entry.title.replace('number', 'numbers')}", read, ())
 
 
 def named(names: str, entry: Kind, values: str = "", *, nonempty: bool = False, most: float = math.inf) -> Kind:
@@ -152,7 +152,7 @@ def named(names: str, entry: Kind, values: str = "", *, nonempty: bool = False, 
             spot.complain(f"it has {len(read_entries)} entries. At most {most} are allowed.", "Use several runs.")
         return ABSENT if given is None else read_entries
 
-    return Kind(f"table of {_plural(entry)}", read, {})
+    return Kind(f"table of {entry.title.replace('number', 'numbers')}", read, {})
 
 
 def expressions(names: str, values: str = "the predicate", *, most: float = math.inf) -> Kind:
@@ -185,7 +185,3 @@ def tables(section: type[Section], most: int, fix_most: str) -> Kind:
         return tuple(read_entries)
 
     return Kind("tables", read, (), section)
-
-
-def _plural(entry: Kind) -> str:
-    return entry.title.replace("number", "numbers")

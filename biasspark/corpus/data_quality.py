@@ -110,19 +110,17 @@ def label_warnings(n_rows: int, n_positive: int) -> Iterator[str]:
         )
 
 
-def positive_value_warnings(absent: Iterable[object], variants: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence on each positive value that no row has, or that some rows have in another spelling.
-
-    `variants` counts, by positive value, the rows with it in another case or with spaces around it: they are negative.
-    """
-    for value in absent:
-        yield f"label: no row has the positive value {show_value(value)}. Is it written as in the data?"
-    for value, count in variants.items():
-        rows, verb = format_count(count, "row"), "counts" if count == 1 else "count"
-        yield (
-            f"label: {rows} with the positive value {show_value(value)} in other case or with spaces around it {verb} "
-            "as negative. Is that meant?"
-        )
+def positive_value_warnings(positives: Mapping[object, tuple[bool, int]]) -> Iterator[str]:
+    """Yield a sentence on each positive value that no row has, or that some have in another spelling (`Survey`)."""
+    for value, (is_there, n_variants) in positives.items():
+        if not is_there:
+            yield f"label: no row has the positive value {show_value(value)}. Is it written as in the data?"
+        if n_variants:
+            rows, verb = format_count(n_variants, "row"), "counts" if n_variants == 1 else "count"
+            yield (
+                f"label: {rows} with the positive value {show_value(value)} in other case or with spaces around it "
+                f"{verb} as negative. Is that meant?"
+            )
 
 
 def name_warnings(problem: str, names: Sequence[str], chosen: Collection[str]) -> Iterator[str]:

@@ -77,12 +77,14 @@ def read_local_files(
     listed = _list_files(root, corpus.location)
     files = _choose_files(listed, root, corpus, run_date)
     _refuse_unreadable(files, corpus.location)
-    refuse_empty([_uri(file) for file in files if not file.stat().st_size], corpus)
-    names = list(map(_uri, files))
+    names = {f"file:{file}": file for file in files}
+    refuse_empty([name for name, file in names.items() if not file.stat().st_size], corpus)
     refuse_files_of_tables(spark, names, corpus)
     folder = _Folder(root, files, _list_partitions(files, root, corpus.location), len(files) == len(listed))
-    read = [_uri(file) for file in files if len(_partitions_of(file, root)) == len(file.relative_to(root).parts[:-1])]
-    refuse_skipped(names, read, folder.partitions, corpus)
+    read = [
+        name for name, file in names.items() if len(_partitions_of(file, root)) == len(file.relative_to(root).parts) - 1
+    ]
+    refuse_skipped([*names], read, folder.partitions, corpus)
     if corpus.file_format == "csv":
         return _with_nulls(_read_csv_folder(spark, corpus, folder, measures), folder)
     return _with_nulls(_read_parquet_folder(spark, corpus, folder), folder)
@@ -260,11 +262,6 @@ def _data_files(root: Path, where: str) -> Iterator[Path]:
             raise InputError(f"{where}: the link {entry} leads to a folder that contains it. Remove the link.")
         else:
             yield from _data_files(entry, where)
-
-
-def _uri(file: Path) -> str:
-    """Return the URI of a file, unescaped."""
-    return f"file:{file}"
 
 
 def _original(file: Path) -> Path:

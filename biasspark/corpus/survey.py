@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Label, Measures, divide
+from biasspark.config import Measures, divide
 from biasspark.corpus.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
@@ -68,10 +68,9 @@ class Survey:
     ids: tuple[int, int] | None = None
     """The rows whose ids were compared, and how many distinct ids they have, within half a percent; None if not
     requested. Of 65,536 rows or more, those of one id in 16 are compared."""
-    absent_positives: tuple[object, ...] = ()
-    """The configured positive values of the label that no row has."""
-    positive_variants: Mapping[str, int] = field(default_factory=dict)
-    """By positive value of a text label, the rows that have it in another case or with spaces around it."""
+    positives: Mapping[object, tuple[bool, int]] = field(default_factory=dict)
+    """By configured positive value of the label, whether a row has it, and how many rows of text have it in another
+    case or with spaces around it."""
     column_uses: tuple[tuple[str, str], ...] = ()
     """Pairs of a column and its use, as label, model or identity."""
 
@@ -107,7 +106,7 @@ class Survey:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user."""
         warnings = [
-            *positive_value_warnings(self.absent_positives, self.positive_variants),
+            *positive_value_warnings(self.positives),
             *column_warnings(self.column_uses),
         ]
         for name, values in self.values.items():
@@ -160,7 +159,7 @@ def survey_corpus(
     if measures.histograms:
         narrow["stays"] = row_reason(measures.label, corpus.schema, id_column) == 0
     estimated = id_column if duplicates == "estimate" else None
-    aggregates = _aggregates(measures, corpus.schema, estimated, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
+    aggregates = _aggregates(measures, estimated, _MAX_SAMPLED if groups else _MAX_GROUPS * _MAX_SAMPLED)
     by_group = _narrow(corpus, measures, estimated, narrow).groupBy(*groups)
     parts = by_group.agg(*(part.alias(name) for name, (part, _) in aggregates.items()))
     (row,) = parts.agg(*(merge(name).alias(name) for name, (_, merge) in aggregates.items())).collect()
@@ -176,7 +175,6 @@ def survey_corpus(
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:
     """Return the survey of a corpus, given the row of its aggregates (`_aggregates`)."""
     schema, ranges = corpus.schema, measures.ranking.ranges or MAX_CHOSEN_RANGES
-    positive = measures.label.positive or ()
     values = {
         name: order_values(row[f"values_{n}"], name, isinstance(schema[name].dataType, NumericType))
         for n, name in enumerate(measures.identities.value_columns)
@@ -199,11 +197,9 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
             if measures.histograms and row[f"lowest_{n}"] is not None
         },
         ids=ids,
-        absent_positives=tuple(value for n, value in enumerate(positive) if not row[f"has_positive_{n}"]),
-        positive_variants={
-            str(value): row[f"variants_{n}"]
-            for n, value in enumerate(positive)
-            if _is_text(measures.label, schema) and row[f"variants_{n}"]
+        positives={
+            value: (bool(row[f"has_positive_{n}"]), row[f"variants_{n}"])
+            for n, value in enumerate(measures.label.positive or ())
         },
         column_uses=(
             (measures.label.column, "the label"),
@@ -224,12 +220,6 @@ def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -
             )
             fix = "Write the column as integers or text, or run it on Spark."
             raise InputError(Fault(("identities", "categorical"), name, rule, fix))
-
-
-def _is_text(label: Label, schema: StructType) -> bool:
-    """Return whether positive values are strings of a string column."""
-    values = label.positive or ()
-    return isinstance(schema[label.column].dataType, StringType) and isinstance(next(iter(values), None), str)
 
 
 def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
@@ -253,12 +243,12 @@ def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, furthe
     if measures.templates:
         template = category(column(measures.templates.column), schema[measures.templates.column].dataType)
         columns["template"] = F.when(template.isNotNull(), F.xxhash64(template))
-    for n, value in enumerate(measures.label.positive or ()):
-        columns[f"is_positive_{n}"] = is_one_of((value,), measures.label.column, schema[measures.label.column].dataType)
-        if _is_text(measures.label, schema):
-            written, meant = column(measures.label.column), F.lit(value)
-            is_variant = F.lower(F.trim(written)) == F.lower(F.trim(meant))
-            columns[f"is_variant_{n}"] = is_variant & ~written.isin(*(measures.label.positive or ()))
+    label, positive = measures.label.column, measures.label.positive or ()
+    for n, value in enumerate(positive):
+        columns[f"is_positive_{n}"] = is_one_of((value,), label, schema[label].dataType)
+        is_text = isinstance(schema[label].dataType, StringType) and isinstance(value, str)
+        is_alike = F.lower(F.trim(column(label))) == F.lower(F.trim(F.lit(value)))
+        columns[f"is_variant_{n}"] = is_alike & ~column(label).isin(*positive) if is_text else F.lit(False)
     narrow = [value.alias(name) for name, value in columns.items()]
     samples = [name for name in ("sampled", "sampled_id") if name in columns]
     if _is_sparse(corpus, measures):
@@ -285,7 +275,7 @@ def _is_sparse(corpus: DataFrame, measures: Measures) -> bool:
 
 
 def _aggregates(
-    measures: Measures, schema: StructType, id_column: str | None, most_sampled: int
+    measures: Measures, id_column: str | None, most_sampled: int
 ) -> dict[str, tuple[Column, Callable[[str], Column]]]:
     """Return, by name, the aggregate of a group of tasks and the function that merges groups."""
     aggregates: dict[str, tuple[Column, Callable[[str], Column]]] = {"n_rows": (F.sum("rows"), F.sum)}
@@ -303,8 +293,7 @@ def _aggregates(
         aggregates[f"values_{n}"] = values, _merge_values
     for n in range(len(measures.label.positive or ())):
         aggregates[f"has_positive_{n}"] = F.max(f"is_positive_{n}"), F.max
-        if _is_text(measures.label, schema):
-            aggregates[f"variants_{n}"] = F.count_if(F.col("rows").isNotNull() & F.col(f"is_variant_{n}")), F.sum
+        aggregates[f"variants_{n}"] = F.count_if(F.col("rows").isNotNull() & F.col(f"is_variant_{n}")), F.sum
     if measures.templates:
         aggregates["templates"] = F.slice(F.collect_set("template"), 1, MAX_VALUES + 1), _merge_values
     if id_column:

@@ -104,7 +104,9 @@ def _measure(spark: SparkSession, case: Case, folder: str) -> Iterator[tuple[str
     rows = read_corpus(spark, corpus, RUN_DATE, measures)
     with survey_for_ranking(rows, measures, corpus.id, corpus.duplicates, Rejects()) as surveyed:
         survey, encoding = surveyed.survey, surveyed.encoding
-        facts = survey.n_rows, survey.values, survey.extremes, survey.absent_positives, survey.positive_variants
+        absent = tuple(value for value, (is_there, _) in survey.positives.items() if not is_there)
+        variants = {str(value): n for value, (_, n) in survey.positives.items() if n}
+        facts = survey.n_rows, survey.values, survey.extremes, absent, variants
         yield "survey", [_write(each) for each in facts]
         packed = [*encoding.word_columns, *encoding.score_columns]
         examples = surveyed.examples.select(*packed, F.array(*states(encoding)).alias("states"))

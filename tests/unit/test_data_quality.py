@@ -147,8 +147,8 @@ def test_labels_that_are_all_alike_or_rare() -> None:
 
 
 def test_positive_values_that_no_row_has_or_that_are_spelled_otherwise() -> None:
-    assert not [*positive_value_warnings([], {})]
-    assert_says(positive_value_warnings(["toxik", 2], {"toxic": 1200}), ['"toxik"'], ["value 2"], ["1,200", '"toxic"'])
+    positives = {"toxik": (False, 0), 2: (False, 0), "toxic": (True, 1200), "bad": (True, 0)}
+    assert_says(positive_value_warnings(positives), ['"toxik"'], ["value 2"], ["1,200", '"toxic"'])
 
 
 def test_features_and_groupings_of_one_value() -> None:
