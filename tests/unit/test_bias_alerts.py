@@ -16,9 +16,10 @@ from biasspark.metrics.u_statistics import u_statistics
 from biasspark.tables.schemas import BIAS_ALERTS, THRESHOLD_RATES, U_STATISTICS, Table
 from tests.fixtures.local_corpus import draw_corpus
 from tests.fixtures.made_up_report import alert
-from tests.oracle.counts import count_corpora, count_pair
+from tests.oracle.counts import count_corpora
 from tests.oracle.intervals import newcombe_gap
 from tests.oracle.suite import PAIRS, cut_cells
+from tests.unit.test_paired_aucs import leave_out, row_of
 
 NO_EVIDENCE = "insufficient_evidence"
 NO_BASELINES = Baselines()
@@ -73,16 +74,17 @@ def test_alerts_have_the_values_and_intervals_of_the_tables(statistics: pa.Table
 def jackknife(score: np.ndarray, n_groups: int = 12) -> pa.Table:
     """``jackknife_statistics`` of one identity, without each group of every twelfth row."""
     _, label, identities = draw_corpus()
-    group, rows = np.arange(len(score)) % n_groups, []
-    for low, high in PAIRS.values():
-        left = []
-        for keeps in [np.ones(len(score), bool), *(group != g for g in range(n_groups))]:
-            cells = cut_cells(score[keeps], label[keeps], identities["common"][keeps])
-            left.append(count_pair(cells[low], cells[high])[:3])
-        row = dict(zip(("n_low", "n_high", "u_doubled"), left[0], strict=True))
-        row |= dict(zip(("n_low_left", "n_high_left", "u_doubled_left"), zip(*left[1:], strict=True), strict=True))
-        rows.append({"model": "m", "slice": "all", "identity": "common", "low_cell": low, "high_cell": high} | row)
-    return pa.Table.from_pylist(rows)
+    cells, groups = (
+        cut_cells(values, label, identities["common"]) for values in (score, np.arange(len(score)) % n_groups)
+    )
+    key = {"model": "m", "slice": "all", "identity": "common"}
+    runs = {
+        (low, high): leave_out(cells[low], cells[high], (groups[low], groups[high]), n_groups)
+        for low, high in PAIRS.values()
+    }
+    return pa.Table.from_pylist(
+        [key | {"low_cell": low, "high_cell": high} | row_of(run) for (low, high), run in runs.items()]
+    )
 
 
 def test_changes_are_paired_by_the_groups_of_ids_where_both_runs_kept_them(statistics: pa.Table) -> None:

@@ -16,15 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from biasspark.synthetic import civil
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.civil import (
-    CORPUS_ROWS,
-    IDENTITIES,
-    IDENTITY_NAMES,
-    OPENINGS,
-    TABLE_6,
-    TOXIC_SHARE,
-    CivilRequest,
-)
+from biasspark.synthetic.civil import IDENTITIES, IDENTITY_NAMES, TABLE_6, TOXIC_SHARE, CivilRequest
 
 ROWS = 600_000
 BIASED_NAMES = ("homosexual_gay_or_lesbian", "muslim", "psychiatric_or_mental_illness", "transgender")
@@ -58,7 +50,7 @@ def test_a_seed_gives_these_very_numbers() -> None:
 
 def test_mentions_are_as_frequent_as_in_the_real_corpus(corpus: pa.Table) -> None:
     for identity in IDENTITIES:
-        expected = identity.mentions / CORPUS_ROWS * ROWS
+        expected = identity.mentions / civil.CORPUS_ROWS * ROWS
         found = np.count_nonzero(numbers(corpus, identity.name) >= 0.5)
         assert abs(found - expected) < 5.0 * math.sqrt(expected), identity.name
 
@@ -118,7 +110,7 @@ def test_text_has_its_length_and_names_what_it_mentions() -> None:
     texts = table["comment_text"].to_pylist()
     assert [len(text) for text in texts] == table["comment_length"].to_pylist()
     toxic = numbers(table, "target") >= 0.5
-    insult = re.compile("|".join(map(re.escape, OPENINGS)))
+    insult = re.compile("|".join(map(re.escape, civil.OPENINGS)))
     assert [bool(insult.match(text)) for text in texts] == toxic.tolist()
     name_of = {term: identity.name for identity in IDENTITIES for term in identity.terms}
     named = [{name_of[word] for word in re.findall(r"\w+", text.lower()) if word in name_of} for text in texts]

@@ -21,22 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biasspark import interrupts
-from biasspark.cli import (
-    DATED_EXAMPLES,
-    DRY_RUN,
-    Command,
-    Outcome,
-    Progress,
-    describe_unexpected,
-    format_table,
-    on_date,
-    parse_count,
-    parse_out,
-    print_failure,
-    print_outcome,
-    run_job,
-)
+from biasspark import cli, interrupts
+from biasspark.cli import Command, Outcome, Progress, format_table, print_outcome, run_job
 from biasspark.errors import (
     BiasSparkError,
     ConfigError,
@@ -82,7 +68,9 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], Outcome]:
 
 
 NEVER = fail_with(AssertionError())
-PARSER = Command("Measures.", DATED_EXAMPLES, (*on_date("the run date to measure"), DRY_RUN), NEVER).parser("job.py")
+PARSER = Command("Measures.", cli.DATED_EXAMPLES, (*cli.on_date("the run date to measure"), cli.DRY_RUN), NEVER).parser(
+    "job.py"
+)
 Run = Callable[..., tuple[int, str, str]]
 """Runs a job, and returns the exit code and what it printed on stdout and stderr."""
 
@@ -167,16 +155,16 @@ class TestFlags:
         assert all(part in shown for part in ("examples:\n  make 100 % of it\n\n", "\n  0    "))
 
     def test_a_count_is_a_whole_number_and_not_below_the_least(self) -> None:
-        assert [parse_count("1"), parse_count("020"), parse_count("999999999")] == [1, 20, 999_999_999]
-        assert parse_count("0", least=0) == 0
+        assert [cli.parse_count("1"), cli.parse_count("020"), cli.parse_count("999999999")] == [1, 20, 999_999_999]
+        assert cli.parse_count("0", least=0) == 0
         for wrong in ("0", "-1", "1.5", "", "1e3", "٣", " 1", "1\n", "1000000000"):
             with pytest.raises(argparse.ArgumentTypeError, match="a whole number, 1 or more"):
-                parse_count(wrong)
+                cli.parse_count(wrong)
 
 
 class TestOut:
     def test_a_file_gets_the_text_as_it_stands(self, tmp_path: Path) -> None:
-        out = parse_out(str(tmp_path / "x.csv"))
+        out = cli.parse_out(str(tmp_path / "x.csv"))
         for text in ("a longer text than the next", "é,1\r\n"):
             write_out(out, text)
             assert out.read_bytes() == text.encode()
@@ -200,12 +188,12 @@ class TestOut:
     @pytest.mark.parametrize("name", ["", ".", "no/such/folder/x.csv", "x" * 300, f"{'x' * 300}/x.csv"])
     def test_no_file_can_be_there(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="file path"):
-            parse_out(name and str(tmp_path / name))
+            cli.parse_out(name and str(tmp_path / name))
 
     def test_stdout_is_no_file(self) -> None:
         with pytest.raises(argparse.ArgumentTypeError, match="/dev/stdout"):
-            parse_out("-")
-        assert parse_out("/dev/stdout") == Path("/dev/stdout")
+            cli.parse_out("-")
+        assert cli.parse_out("/dev/stdout") == Path("/dev/stdout")
 
     def test_what_may_not_be_written_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         existing = tmp_path / "x.csv"
@@ -215,7 +203,7 @@ class TestOut:
             monkeypatch.setattr(os, "access", lambda path, _, denied=denied: path.resolve() != denied)
             for name in ("x.csv", "new.csv", "link"):
                 with pytest.raises(argparse.ArgumentTypeError, match="denied") if name in refused else nullcontext():
-                    parse_out(str(tmp_path / name))
+                    cli.parse_out(str(tmp_path / name))
 
     def test_what_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
@@ -314,7 +302,7 @@ class TestUnexpected:
     @pytest.mark.parametrize("condition", [None, "", f"The value '{CANARY}'", "lower_case", "A..B"])
     def test_only_what_looks_like_a_condition_is_one(self, condition: str | None) -> None:
         assert find_error_condition(SparkFailure(condition)) is None
-        assert describe_unexpected(SparkFailure(condition)).startswith("unexpected SparkFailure. ")
+        assert cli.describe_unexpected(SparkFailure(condition)).startswith("unexpected SparkFailure. ")
 
 
 class TestTable:
@@ -407,7 +395,7 @@ def test_a_full_disk_below_stdout_and_stderr_stops_no_job(capsys: pytest.Capture
 
 def test_a_closed_pipe_below_stderr_keeps_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Closed())
-    assert print_failure("job", InputError("a fault"), debug=True) == 3
+    assert cli.print_failure("job", InputError("a fault"), debug=True) == 3
     assert run_job(fail_with(KeyboardInterrupt()), PARSER, FLAGS) == 130
     monkeypatch.setattr(sys, "stdout", Closed())
     assert print_outcome(Outcome(summary={"n": 1}, exit_code=5)) == 5

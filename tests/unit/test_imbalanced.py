@@ -9,19 +9,9 @@ from itertools import pairwise
 
 import pytest
 
+from biasspark.synthetic import imbalanced
 from biasspark.synthetic.chunks import CHUNK_ROWS, make_table
-from biasspark.synthetic.imbalanced import (
-    BUCKET_SHARES,
-    BUCKETS,
-    LONGEST_TERM,
-    REMARKS,
-    SENTENCES,
-    TOXIC_ADJECTIVES,
-    TOXIC_NOUNS,
-    ImbalancedRequest,
-    TermCell,
-    cell_chunk,
-)
+from biasspark.synthetic.imbalanced import BUCKETS, REMARKS, ImbalancedRequest, TermCell, cell_chunk
 from biasspark.synthetic.madlibs import SLOT
 from biasspark.synthetic.wording import IDENTITY_TERMS, TEMPLATES, read_packaged
 
@@ -57,7 +47,7 @@ def test_a_seed_gives_these_very_comments() -> None:
 
 
 def test_lengths_are_spread_over_the_buckets(comments: list[dict[str, object]]) -> None:
-    for bucket, share in enumerate(BUCKET_SHARES):
+    for bucket, share in enumerate(imbalanced.BUCKET_SHARES):
         assert_share([row["bucket"] == bucket for row in comments], share)
     assert {len(str(row["comment_text"])) for row in comments} >= set(range(20, 180))
 
@@ -102,7 +92,7 @@ def test_a_comment_mentions_its_term_and_no_other(comments: list[dict[str, objec
 
 
 def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]) -> None:
-    strong = re.compile("|".join((*TOXIC_NOUNS, *TOXIC_ADJECTIVES, "garbage")))
+    strong = re.compile("|".join((*imbalanced.TOXIC_NOUNS, *imbalanced.TOXIC_ADJECTIVES, "garbage")))
     toxic, harmless = (
         [bool(strong.search(str(row["comment_text"]))) for row in comments[:CHUNK_ROWS] if row["label"] is label]
         for label in (True, False)
@@ -113,8 +103,8 @@ def test_words_show_toxicity_for_the_most_part(comments: list[dict[str, object]]
 
 @pytest.mark.parametrize("remark", [remark for manner in REMARKS for kind in manner for remark in kind])
 def test_longest_remark_fits_into_the_shortest_comments(remark: str) -> None:
-    noun, adjective = max(TOXIC_NOUNS, key=len), max(TOXIC_ADJECTIVES, key=len)
-    term = "x" * LONGEST_TERM
+    noun, adjective = max(imbalanced.TOXIC_NOUNS, key=len), max(imbalanced.TOXIC_ADJECTIVES, key=len)
+    term = "x" * imbalanced.LONGEST_TERM
     slots = {"term": term, "a_term": f"an {term}", "A_term": f"An {term}", "noun": noun, "adjective": adjective}
     assert len(remark.format(**slots)) < BUCKETS[1]
 
@@ -125,7 +115,7 @@ def test_no_sentence_is_a_template_of_the_test_set() -> None:
 
     tested = {bare(SLOT.sub(" ", template)) for kind in TEMPLATES for template in kind}
     trained = {bare(remark) for manner in REMARKS for kind in manner for remark in kind}
-    trained |= {bare(sentence) for sentence in (*SENTENCES, *read_packaged("imbalanced")["talk"])}
+    trained |= {bare(sentence) for sentence in (*imbalanced.SENTENCES, *read_packaged("imbalanced")["talk"])}
     assert len(tested) == 64
     assert not tested & trained
 

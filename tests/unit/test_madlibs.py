@@ -12,18 +12,9 @@ import pytest
 
 from biasspark.arrays import Flags
 from biasspark.errors import ConfigError
+from biasspark.synthetic import madlibs
 from biasspark.synthetic.chunks import WORD, make_table
-from biasspark.synthetic.madlibs import (
-    N_FILLINGS,
-    N_SENTENCES,
-    N_TEMPLATES,
-    SLOT,
-    MadlibsRequest,
-    choose_sentences,
-    first_labels,
-    list_words,
-    take_turns,
-)
+from biasspark.synthetic.madlibs import N_TEMPLATES, SLOT, MadlibsRequest
 from biasspark.synthetic.wording import FILLERS, IDENTITY_TERMS, TEMPLATES, with_article
 from biasspark.workflows.make_corpus import read_terms
 
@@ -119,15 +110,15 @@ def test_label_is_that_of_the_template(corpus: pa.Table) -> None:
 
 
 def test_every_sentence_comes_before_one_comes_again() -> None:
-    numbers = np.arange(N_SENTENCES // 2 + 1)
+    numbers = np.arange(madlibs.N_SENTENCES // 2 + 1)
     zeros, ones = np.zeros_like(numbers), np.ones_like(numbers)
-    template, filling = choose_sentences(numbers, zeros, ones, take_turns(1, 7))
+    template, filling = madlibs.choose_sentences(numbers, zeros, ones, madlibs.take_turns(1, 7))
     assert template.min() == N_TEMPLATES
-    sentences = template * N_FILLINGS + filling
-    assert len(np.unique(sentences[:-1])) == N_SENTENCES // 2
+    sentences = template * madlibs.N_FILLINGS + filling
+    assert len(np.unique(sentences[:-1])) == madlibs.N_SENTENCES // 2
     assert sentences[-1] == sentences[0]
     # Every template and every filler is used as often as any other.
-    assert set(np.bincount(template[:-1])[N_TEMPLATES:]) == {N_FILLINGS}
+    assert set(np.bincount(template[:-1])[N_TEMPLATES:]) == {madlibs.N_FILLINGS}
 
 
 def test_own_terms() -> None:
@@ -136,13 +127,13 @@ def test_own_terms() -> None:
     assert table.column_names == ["id", "comment_text", "label", "template", *NESTED]
     assert flags(table, "Middle Eastern").sum() == 200
     assert flags(table, "african").sum() == 400
-    first = dict(zip(NESTED, first_labels(NESTED).tolist(), strict=True))
+    first = dict(zip(NESTED, madlibs.first_labels(NESTED).tolist(), strict=True))
     assert first["african"] == first["american"] == 1 - first["african american"]
 
 
 def test_no_word_of_the_sentences_is_in_a_term() -> None:
-    assert list_words().isdisjoint(word for term in IDENTITY_TERMS for word in WORD.findall(term))
-    assert {"a", "an", "teacher", "alex", "imbecile"} <= list_words()
+    assert madlibs.list_words().isdisjoint(word for term in IDENTITY_TERMS for word in WORD.findall(term))
+    assert {"a", "an", "teacher", "alex", "imbecile"} <= madlibs.list_words()
 
 
 def test_terms_of_groups_count_one_by_one(tmp_path: Path) -> None:

@@ -15,15 +15,8 @@ from biasspark.corpus.encoding import Encoding, Source, any_term
 from biasspark.errors import InputError
 from biasspark.ranking.memberships import Memberships, read_annotations
 from biasspark.ranking.task_rows import TaskRows
-from tests.harness.ranking_without_spark import (
-    array,
-    category,
-    encoding_of,
-    find_states,
-    flags,
-    membership_fields,
-    pack,
-)
+from tests.harness import ranking_without_spark as local
+from tests.harness.ranking_without_spark import array, category, encoding_of, flags
 from tests.oracle.pairs import State, cross_all
 
 States = list[list[State]]
@@ -38,7 +31,7 @@ def batch_of(
     encoding: Encoding, states: Mapping[str, Sequence[State]], values: Mapping[int, Sequence[Any]]
 ) -> pa.RecordBatch:
     rows = max(map(len, [*states.values(), *values.values()]))
-    return pack(encoding, membership_fields(encoding, states, values), [np.zeros(rows)], values)
+    return local.pack(encoding, local.membership_fields(encoding, states, values), [np.zeros(rows)], values)
 
 
 def memberships_of(encoding: Encoding, batch: pa.RecordBatch) -> Memberships:
@@ -65,7 +58,7 @@ def test_more_flags_than_a_word_has_bits(n_identities: int, nullable: bool) -> N
     states = {name: random_states(rng, 12, 0.3 * nullable) for name in names}
     assert len(encoding.word_columns) == -(-((1 + nullable) * n_identities + 8 + 2) // 63)
     assert nullable or n_identities < 63 or 62 in {field.shift for field in encoding.fields.values()}
-    assert find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
+    assert local.find_states(encoding, batch_of(encoding, states, {})) == want_states(encoding, states)
 
 
 def test_no_rows_and_no_members() -> None:
@@ -127,7 +120,7 @@ def test_no_rows_and_no_members() -> None:
 )
 def test_who_has_a_value_or_a_term(source: Source, column: list[Any], wanted: dict[str, list[State]]) -> None:
     encoding = encoding_of(source)
-    assert find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
+    assert local.find_states(encoding, batch_of(encoding, {}, {0: column})) == want_states(encoding, wanted)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +130,7 @@ def test_a_value_that_the_survey_did_not_see(source: Source) -> None:
     encoding = encoding_of(source)
     column = ["Asian", "secret value"] if source.kind == "category" else [["Asian"], ["Black", "secret value"]]
     with pytest.raises(InputError) as caught:
-        find_states(encoding, batch_of(encoding, {}, {0: column}))
+        local.find_states(encoding, batch_of(encoding, {}, {0: column}))
     assert "'race'" in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -147,7 +140,7 @@ def test_columns_that_are_slices_of_longer_ones() -> None:
     columns: dict[int, list[Any]] = {0: ["x", "y", None, "x", "y"], 1: [["u"], None, ["v", "u"], [], ["v"]]}
     whole = batch_of(encoding, {}, columns)
     part = batch_of(encoding, {}, {place: column[2:4] for place, column in columns.items()})
-    assert find_states(encoding, whole.slice(2, 2)) == find_states(encoding, part)
+    assert local.find_states(encoding, whole.slice(2, 2)) == local.find_states(encoding, part)
 
 
 @pytest.mark.parametrize("crossed", [False, True])
@@ -177,7 +170,7 @@ def test_sources_that_are_unknown_on_different_rows_and_their_pairs(seed: int, c
         for name, pattern in (("gay", "gay"), ("gay_man", "gay man"))
     }
     batch = batch_of(encoding, states, values)
-    assert find_states(encoding, batch) == want_states(encoding, singles)
+    assert local.find_states(encoding, batch) == want_states(encoding, singles)
     entries = memberships_of(encoding, batch)
     pairs = list(zip(entries.row.tolist(), entries.identity.tolist(), strict=True))
     assert crossed or pairs == sorted(pairs)

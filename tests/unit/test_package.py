@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tomllib
 import zipfile
 from importlib.metadata import PackagePath
@@ -16,6 +14,7 @@ import pytest
 import biasspark
 from scripts.dev.locked_packages import cut_lock, list_dependencies
 from scripts.dev.zip_package import list_installed, write_zip
+from tests.harness.submitting import run_python
 
 PACKAGE = Path(biasspark.__file__).parent
 PURE = ("jinja2", "markupsafe")
@@ -60,14 +59,7 @@ print(biasspark.__file__, biasspark.__version__, jinja2.__file__)
 print(jinja2.Environment(autoescape=True).from_string("{{ it }}").render(it="<"))
 """
     # -S leaves out site-packages, and with it the project itself.
-    found = subprocess.run(
-        [sys.executable, "-S", "-c", program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(archive)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = run_python("-S", "-c", program, cwd=tmp_path, PYTHONPATH=str(archive))
     package, escaped = str(archive / "biasspark" / "__init__.py"), "&lt;"
     assert found.stdout.split() == [package, biasspark.__version__, str(archive / "jinja2" / "__init__.py"), escaped]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,13 @@ def leave_out(low: Array, high: Array, groups: Groups, n_groups: int) -> Replica
     return Replicates(count(low, high), left)
 
 
+def row_of(run: Replicates) -> dict[str, Any]:
+    """Give the counts as they are published."""
+    row = dict(zip(("n_low", "n_high", "u_doubled"), run.whole, strict=True))
+    left = zip(*run.without, strict=True)
+    return row | dict(zip(("n_low_left", "n_high_left", "u_doubled_left"), left, strict=True))
+
+
 def by_jackknife(low: Array, high: Array, groups: Groups, n_groups: int) -> PairedMetric:
     return jackknife_aucs(*(leave_out(a, b, groups, n_groups) for a, b in zip(low, high, strict=True)))
 
@@ -133,12 +142,7 @@ def test_two_runs_are_paired_by_the_groups_of_their_ids() -> None:
         leave_out(low[0], high[0], (np.arange(low.shape[1]) % 6, np.arange(high.shape[1]) % 6), 6)
         for low, high in (draw(5), draw(7, 10, 20))
     ]
-    rows = [
-        dict(zip(("n_low", "n_high", "u_doubled"), run.whole, strict=True))
-        | dict(zip(("n_low_left", "n_high_left", "u_doubled_left"), zip(*run.without, strict=True), strict=True))
-        for run in runs
-    ]
-    found = jackknife_aucs(*map(Replicates.read, rows))
+    found = jackknife_aucs(*(Replicates.read(row_of(run)) for run in runs))
     assert found == jackknife_aucs(*runs)
     assert found[:2] == (10, 9)
     left = np.array([[one.two_u / one.doubled_pairs for one in run.without] for run in runs])

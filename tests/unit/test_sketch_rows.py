@@ -18,18 +18,7 @@ from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, merge_
 from biasspark.ranking.range_job import cut_batches
 from biasspark.ranking.task_rows import Kind, Part, TaskRows
 from biasspark.windows.sketch import Renumbering
-from tests.harness.ranking_without_spark import (
-    array,
-    category,
-    encoding_of,
-    flags,
-    frame_of,
-    gather_parts,
-    membership_fields,
-    pack,
-    pairs_by_name,
-    rank_batches,
-)
+from tests.harness import ranking_without_spark as local
 from tests.oracle.pairs import State
 
 Row = tuple[float, bool, State, State, str | None, list[str] | None]
@@ -56,10 +45,10 @@ def encoding(rows: Sequence[Row], *, nullable: bool, crossed: bool) -> Encoding:
     """The encoding of rows: of the categories and arrays it has the values that occur."""
     categories = sorted({row[4] for row in rows if row[4] is not None})
     groups = sorted({value for row in rows for value in row[5] or []})
-    return encoding_of(
-        flags("a", "b", nullable=nullable),
-        category("c", *categories, nullable=nullable),
-        array("g", *groups, nullable=nullable),
+    return local.encoding_of(
+        local.flags("a", "b", nullable=nullable),
+        local.category("c", *categories, nullable=nullable),
+        local.array("g", *groups, nullable=nullable),
         crossed=crossed,
     )
 
@@ -67,8 +56,8 @@ def encoding(rows: Sequence[Row], *, nullable: bool, crossed: bool) -> Encoding:
 def batch(rows: Sequence[Row], encoding: Encoding) -> pa.RecordBatch:
     scores, labels, first, second, categories, groups = map(list, zip(*rows, strict=True))
     values = {1: categories, 2: groups}
-    fields = membership_fields(encoding, {"a": first, "b": second}, values) | {("label", 0): labels}
-    return pack(encoding, fields, [scores], values)
+    fields = local.membership_fields(encoding, {"a": first, "b": second}, values) | {("label", 0): labels}
+    return local.pack(encoding, fields, [scores], values)
 
 
 def keep(rows: Sequence[Row], encoding: Encoding, edges: np.ndarray) -> Iterator[tuple[int, bytes]]:
@@ -76,7 +65,7 @@ def keep(rows: Sequence[Row], encoding: Encoding, edges: np.ndarray) -> Iterator
     keeping = replace(encoding, keeps_state=True)
     half = len(rows) // 2
     tasks = [batch(part, keeping) for part in (rows[:half], rows[half:]) if part]
-    for (model, _, score_range), parts in gather_parts(
+    for (model, _, score_range), parts in local.gather_parts(
         tasks, keeping, lambda held: cut_task_rows(held, [edges])
     ).items():
         if model != CORPUS:
@@ -110,9 +99,9 @@ def test_runs_merged_are_their_union(
         parts += enter(pieces, Renumbering.between(run, window), of_window)
     rows_of_union = TaskRows(pa.Table.from_batches([batch(union, window)]), window)
     parts += (part for part in cut_task_rows(rows_of_union, [of_window]) if part.model == CORPUS)
-    whole = rank_batches([batch(union, window)], window)
-    ranked = rank_ranges(cut_batches(frame_of([]), lambda _: parts), window, [of_window])
-    assert pairs_by_name(collect_counts(ranked, window), window) == pairs_by_name(whole, window)
+    whole = local.rank_batches([batch(union, window)], window)
+    ranked = rank_ranges(cut_batches(local.frame_of([]), lambda _: parts), window, [of_window])
+    assert local.pairs_by_name(collect_counts(ranked, window), window) == local.pairs_by_name(whole, window)
 
 
 @settings(max_examples=40)

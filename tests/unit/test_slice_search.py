@@ -247,11 +247,17 @@ BLOCK_FEATURES = (AGE, JOB, feature_of("size", 3), feature_of("same", 1, numeric
 WANTED = SliceSearch(max_predicates=3, most=9, min_rows=4, max_bins=3)
 
 
+def values_of(rows: Sequence[Example], part: int) -> list[tuple[Example, float]]:
+    """The rows of a slice with their attributions; none where it lacks a label."""
+    members = [row for row in rows if row.in_slice(part)]
+    return list(zip(members, target_values(members, "auc"), strict=False))
+
+
 def search_rows(rows: Sequence[Example], part: int) -> list[Condition]:
     """Every conjunction tried, of attributions in units: sums of up to 511 of them, and of bounds, have 62 bits."""
-    members = [row for row in rows if row.in_slice(part)]
-    values = [round_to_units(value, 62 - 9 - 7) for value in target_values(members, "auc")]
-    searched = [GrowingRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=False)]
+    searched = [
+        GrowingRow(row.bins, row.honest, round_to_units(value, 62 - 9 - 7)) for row, value in values_of(rows, part)
+    ]
     return [one.condition for one in search_by_force(searched, BLOCK_FEATURES, WANTED)]
 
 
@@ -263,9 +269,7 @@ def search_blocks(
 
 
 def train_mean(rows: Sequence[Example], part: int) -> float:
-    members = [row for row in rows if row.in_slice(part)]
-    values = zip(members, target_values(members, "auc"), strict=False)
-    train = [Fraction(value) for row, value in values if not row.honest]
+    train = [Fraction(value) for row, value in values_of(rows, part) if not row.honest]
     return float(sum(train) / len(train)) if train else 0.0
 
 

@@ -16,18 +16,8 @@ from biasspark.ranking import task_rows
 from biasspark.ranking.engine import CORPUS, cut_task_rows, rank
 from biasspark.ranking.kernels.blocks import Block
 from biasspark.ranking.task_rows import Kind, Part, TaskRows, read_blocks
-from tests.harness.ranking_without_spark import (
-    category,
-    count_by_name,
-    encoding_of,
-    flags,
-    frame_of,
-    membership_fields,
-    pack,
-    pairs_by_name,
-    rank_batches,
-    six_pairs,
-)
+from tests.harness import ranking_without_spark as local
+from tests.harness.ranking_without_spark import encoding_of, flags, pack, rank_batches
 from tests.oracle.pairs import Example, State, count_identity, cross_all
 
 ROWS = 90
@@ -52,10 +42,10 @@ class Corpus:
 
 def random_corpus(seed: int = 1, *, crossed: bool = True, levels: int = 6) -> Corpus:
     rng = np.random.default_rng(seed)
-    encoding = encoding_of(flags("a", "b"), category("c", "x", "y"), models=2, slices=2, crossed=crossed)
+    encoding = encoding_of(flags("a", "b"), local.category("c", "x", "y"), models=2, slices=2, crossed=crossed)
     columns = {name: [(True, False, None)[state] for state in rng.integers(0, 3, ROWS)] for name in "ab"}
     values = rng.choice(np.array([None, "x", "y"], object), ROWS).tolist()
-    fields = membership_fields(encoding, columns, {1: values})
+    fields = local.membership_fields(encoding, columns, {1: values})
     label, inside = rng.random(ROWS) < 0.4, rng.random(ROWS) < 0.5
     row_reason = rng.choice([0] * 20 + list(range(1, len(ROW_REASONS) + 1)), ROWS)
     reasons = rng.choice([0] * 12 + list(range(1, len(SCORE_REASONS) + 1)), (2, ROWS))
@@ -82,8 +72,8 @@ def test_every_model_slice_and_identity(seed: int, crossed: bool) -> None:
     corpus = random_corpus(seed, crossed=crossed)
     counts = rank_batches([corpus.batch], corpus.encoding, [[-0.5, 0.25], [0.0]])
     for model, part in np.ndindex(2, 2):
-        wanted = count_by_name(corpus.examples(model, part), corpus.encoding)
-        assert pairs_by_name(counts, corpus.encoding, model, part) == wanted
+        wanted = local.count_by_name(corpus.examples(model, part), corpus.encoding)
+        assert local.pairs_by_name(counts, corpus.encoding, model, part) == wanted
     for model in range(2):
         rows = Counter(example.score for example in corpus.examples(model, 0))
         profile = (rows.total(), len(rows), max(rows.values()), min(rows), max(rows))
@@ -115,7 +105,7 @@ def test_flushes_batches_and_tasks_change_nothing(flush: int, n_tasks: int, monk
     whole = rank_batches([corpus.batch], corpus.encoding)
     monkeypatch.setattr(task_rows, "FLUSH_ROWS", flush)
     batches = [corpus.batch.slice(start, 6) for start in range(0, ROWS, 6)]
-    counts = rank(frame_of(*(batches[task::n_tasks] for task in range(n_tasks))), corpus.encoding, boundaries)
+    counts = rank(local.frame_of(*(batches[task::n_tasks] for task in range(n_tasks))), corpus.encoding, boundaries)
     assert (counts.row_counts, counts.profiles) == (whole.row_counts, whole.profiles)
     assert counts.pair_rows.tolist() == whole.pair_rows.tolist()
     assert (counts.cells == whole.cells).all()
@@ -164,7 +154,7 @@ def test_rows_cost_nothing_in_slices_that_they_are_not_in() -> None:
 def test_a_membership_is_one_entry() -> None:
     encoding = encoding_of(flags("a", "b", "c"))
     states: dict[str, list[State]] = {"a": [True, False, False], "b": [None, False, False], "c": [False, False, True]}
-    batch = pack(encoding, membership_fields(encoding, states), [[0.1, 0.2, 0.3]])
+    batch = pack(encoding, local.membership_fields(encoding, states), [[0.1, 0.2, 0.3]])
     [part] = [part for part in cut(batch, encoding) if part.kind == Kind.MEMBERSHIPS]
     assert part.data.lengths.tolist() == [1, 1, 1]
 
@@ -172,17 +162,17 @@ def test_a_membership_is_one_entry() -> None:
 @pytest.mark.parametrize("n_sources", [20, 40, 61])
 def test_as_many_sources_as_a_configuration_may_have_can_be_unknown(n_sources: int) -> None:
     rng, rows = np.random.default_rng(n_sources), 15
-    encoding = encoding_of(*(category(f"c{n}", "x") for n in range(n_sources)))
+    encoding = encoding_of(*(local.category(f"c{n}", "x") for n in range(n_sources)))
     values = {n: rng.choice(np.array([None, "x"], object), rows).tolist() for n in range(n_sources)}
     label, scores = rng.random(rows) < 0.5, rng.integers(0, 4, rows).astype(float)
-    fields = membership_fields(encoding, {}, values) | {("label", 0): label}
+    fields = local.membership_fields(encoding, {}, values) | {("label", 0): label}
     counts = rank_batches([pack(encoding, fields, [scores], values)], encoding, [[1.0]])
     for n in range(n_sources):
         rows_of_source = zip(scores.tolist(), label.tolist(), values[n], strict=True)
         examples = [
             Example(score, positive, (None if value is None else True,)) for score, positive, value in rows_of_source
         ]
-        assert six_pairs(counts, n + 1) == count_identity(examples, 0)
+        assert local.six_pairs(counts, n + 1) == count_identity(examples, 0)
 
 
 @pytest.mark.parametrize("n_groups", [1, 100])

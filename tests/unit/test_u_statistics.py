@@ -12,8 +12,7 @@ from biasspark.tables.schemas import U_STATISTICS
 from tests.fixtures.local_corpus import draw_corpus
 from tests.oracle.counts import count_corpus, count_pair, counts_of
 from tests.oracle.pairs import PAIRS, Sums
-from tests.oracle.suite import auc_by_pairs, cut_cells
-from tests.oracle.suite import delong_variance as variance_of_pairs
+from tests.oracle.suite import auc_by_pairs, cut_cells, delong_variance
 
 NO_ROWS = Sums(0, 0, 0, 0, 0)
 
@@ -35,7 +34,7 @@ def test_auc_and_variance_are_those_of_all_pairs(n_low: int, n_high: int, levels
     low, high = rng.integers(0, levels, n_low), rng.integers(0, levels, n_high) + 1
     (auc,), (variance,) = overall_of(count_pair(low, high))
     assert auc == auc_by_pairs(low, high) == mannwhitneyu(high, low).statistic / (n_low * n_high)
-    assert variance == pytest.approx(variance_of_pairs(low, high), rel=1e-13, abs=1e-17)
+    assert variance == pytest.approx(delong_variance(low, high), rel=1e-13, abs=1e-17)
 
 
 def test_the_variance_is_that_of_the_exact_fractions() -> None:
