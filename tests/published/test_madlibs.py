@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import zlib
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -38,35 +39,20 @@ def published(shared_data: Path, name: str) -> dict[str, dict[str, float]]:
 def measured(spark_session: SparkSession, shared_data: Path) -> dict[tuple[str, str], Row]:
     """The suite of 12 terms and their pairs, by model and identity."""
     sentences = spark_session.read.parquet(str(shared_data / "madlibs_scored" / "madlibs_scored.parquet"))
-    identities = {
-        "terms": {"column": "phrase", "list": list(TERMS)},
-        "crossed": {"pairs": True, "min_rows": 50},
-    }
+    identities = {"terms": {"column": "phrase", "list": list(TERMS)}, "crossed": {"pairs": True, "min_rows": 50}}
     suite = biasspark.bias_metrics(sentences, models=MODELS, label="label", identities=identities)
     return {(row.model, row.identity): row for row in suite.collect()}
 
 
-def assert_as_published(measured: dict[tuple[str, str], Row], identity: str, wanted: dict[str, float]) -> None:
-    for model in MODELS:
-        row = measured[model, identity]
+@pytest.mark.parametrize(("name", "n"), [("single_terms", len(TERMS)), ("term_pairs", 20)])
+def test_terms_and_pairs_of_them(measured: dict[tuple[str, str], Row], shared_data: Path, name: str, n: int) -> None:
+    expected = published(shared_data, f"expected_{name}.csv")
+    assert len(expected) == n
+    for (terms, wanted), model in product(expected.items(), MODELS):
+        row = measured[model, " & ".join(sorted(re.split(r"\s+", terms), key=TERMS.index))]
         assert row.n_subgroup_negative + row.n_subgroup_positive == wanted["subset_size"]
         for metric in METRICS:
-            assert row[metric] == pytest.approx(wanted[f"{model}_{metric}"], abs=TOLERANCE, rel=0), (identity, metric)
-
-
-def test_single_terms(measured: dict[tuple[str, str], Row], shared_data: Path) -> None:
-    expected = published(shared_data, "expected_single_terms.csv")
-    assert sorted(expected) == sorted(TERMS)
-    for term, wanted in expected.items():
-        assert_as_published(measured, term, wanted)
-
-
-def test_pairs_of_terms(measured: dict[tuple[str, str], Row], shared_data: Path) -> None:
-    expected = published(shared_data, "expected_term_pairs.csv")
-    assert len(expected) == 20
-    for pair, wanted in expected.items():
-        one, other = sorted(re.split(r"\s+", pair), key=TERMS.index)
-        assert_as_published(measured, f"{one} & {other}", wanted)
+            assert row[metric] == pytest.approx(wanted[f"{model}_{metric}"], abs=TOLERANCE, rel=0), (terms, metric)
 
 
 # ---- 1,514 sentences about each of fifty terms, half of them toxic (Mitigating; Pinned)

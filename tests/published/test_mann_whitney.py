@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tests.harness.ranking_without_spark import encoding_of, flags, pack, rank_batches, six_pairs
 
-N_EXPECTED = 13
-
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
@@ -20,7 +18,7 @@ def test_u_of_every_case_in_either_order(shared_data: Path) -> None:
     for row in rows_of(shared_data / "mann_whitney_vectors" / "samples.csv"):
         samples.setdefault((row["case"], row["sample"]), []).append(float(row["value"]))
     expected = rows_of(shared_data / "mann_whitney_vectors" / "expected.csv")
-    assert len(expected) == N_EXPECTED
+    assert len(expected) == 13
     for row in expected:
         # u_first counts the pairs in which the first sample is the larger: it is the high cell.
         high, low = samples[row["case"], row["first"]], samples[row["case"], row["second"]]

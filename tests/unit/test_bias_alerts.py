@@ -211,8 +211,7 @@ def test_alerts_are_sorted_by_outcome_p_value_and_distance_from_the_bound() -> N
 
 
 @pytest.mark.parametrize(
-    ("kind", "worst_first"),
-    [("min", (0.1, 0.79, 0.95)), ("max", (0.95, 0.79, 0.1)), ("max_abs", (-0.95, 0.79, 0.1))],
+    ("kind", "worst_first"), [("min", (0.1, 0.79, 0.95)), ("max", (0.95, 0.79, 0.1)), ("max_abs", (-0.95, 0.79, 0.1))]
 )
 def test_undecided_alerts_are_sorted_by_the_side_of_their_bound(kind: str, worst_first: tuple[float, ...]) -> None:
     last_first = [

@@ -133,9 +133,6 @@ def test_a_name_never_contradicts_a_sign(rows: list[Row], k: int) -> None:
         assert round(row["background_auc"] - min(aucs), 12) >= MARGIN
 
 
-ENDS = {"_low": -1, "_high": 1}
-
-
 def test_names_are_those_of_the_oracle() -> None:
     """Of values in hundredths, which often lie at the margin. One of ten is NULL with its ends, and in a row all."""
     rng, n_rows = np.random.default_rng(20261126), 3_000
@@ -143,7 +140,10 @@ def test_names_are_those_of_the_oracle() -> None:
     for name in (*SUITE_AUCS, *SUITE_GAPS):
         value = rng.integers(0, 101, n_rows) / 100 if name in SUITE_AUCS else rng.integers(-50, 51, n_rows) / 100
         value[(rng.random(n_rows) < 0.1) | (np.arange(n_rows) == 0)] = np.nan
-        metrics |= {f"{name}{end}": value + sign * rng.integers(0, 9, n_rows) / 100 for end, sign in ENDS.items()}
+        metrics |= {
+            f"{name}{end}": value + sign * rng.integers(0, 9, n_rows) / 100
+            for end, sign in (("_low", -1), ("_high", 1))
+        }
         metrics[name] = value
     named = list(zip(*name_bias(metrics), strict=True))
     for number, found in enumerate(named):

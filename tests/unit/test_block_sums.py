@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from biasspark.attribution.block_sums import CellSums, SummedValue, Target
 from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
-from biasspark.features import Feature
 from biasspark.ranking.kernels.exact import dot
 from tests.fixtures.ranked_rows import cut_blocks, draw_examples
+from tests.harness.grown_trees import feature_of
 from tests.oracle import attribution as oracle
-
-FEATURES = (
-    Feature("x", "x", numeric=True, values=tuple(map(float, range(6))), nullable=True),
-    Feature("k", "k", numeric=False, values=tuple("abc"), nullable=True),
-)
 
 
 @given(values=st.lists(st.floats(-64, 64) | st.sampled_from([64.0, -64.0, 1e-300, 2.0**-58, -1 / 3]), max_size=20))
@@ -54,7 +49,8 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
 
 def test_cells_are_counted_for_slices() -> None:
     """Cells of the same bins have the same hash, of 50 bits, whatever else differs; cells of other bins have others."""
-    (block,) = cut_blocks(draw_examples(4, 200, FEATURES)).values()
+    features = feature_of("x", 6, numeric=True, nullable=True), feature_of("k", 3, nullable=True)
+    (block,) = cut_blocks(draw_examples(4, 200, features)).values()
     value, cells = SummedValue(Target(0, 0, "auc"), 20, 1 << 18), block.cells
     sums = CellSums.of(block, 0, [value]).sums[value]
     *counts, hashes = count_cells(cells, sums, 49 - LARGEST_BITS)

@@ -60,7 +60,6 @@ def test_tables_may_have_a_bucket_of_their_own(path: str) -> None:
 
 TWO: dict[str, Any] = {"models": {"a": "a"}, "corpus": {"id": "id"}}
 THREE = TWO | {"models": {"a": "a", "b": "b"}}
-GRID = {"low": 0.0, "high": 1.0, "steps": 10}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ GRID = {"low": 0.0, "high": 1.0, "steps": 10}
         (TWO | {"attribution": {"link": None}}, Attribution(link={})),
         # Thresholds are those named and those of the grid, in order.
         (
-            {"thresholds": {"at": [0.8, 0.33], "grid": GRID}},
+            {"thresholds": {"at": [0.8, 0.33], "grid": {"low": 0.0, "high": 1.0, "steps": 10}}},
             Thresholds(at=(0.0, 0.1, 0.2, 0.3, 0.33, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)),
         ),
         # One value is positive, or each of a list of one kind.

@@ -72,8 +72,3 @@ def test_no_fault_shows_the_value_of_an_option_or_under_an_unknown_key() -> None
         "ranking",
     ]
     assert not any(secret in str(fault) + repr(fault) for fault in faults)
-
-
-def test_a_fault_shows_no_password_of_a_path() -> None:
-    (fault,) = faults_of(changed(output={"path": "s3a://key:hunter2@lake/*"}))
-    assert "hunter2" not in str(fault)

@@ -126,12 +126,6 @@ def test_what_has_no_such_form_is_refused(text: str) -> None:
         to_embedded_sql(text, COLUMNS)
 
 
-def test_conditions_joined_as_in_pandas_are_told_to_use_words() -> None:
-    with pytest.raises(NotOnTheEmbeddedEngine) as caught:
-        to_embedded_sql("n < 1 & n > 0", COLUMNS)
-    assert "AND" in caught.value.fix
-
-
 def test_deep_nesting_takes_no_time() -> None:
     """Each level is translated once."""
     deep = "score"
@@ -140,11 +134,18 @@ def test_deep_nesting_takes_no_time() -> None:
     assert translate(f"{deep} > 1").endswith(", 29) > 1")
 
 
-@pytest.mark.parametrize(("text", "is_certain"), [("nofunc(n) > 1", False), ("n & 1 = 1", True)])
-def test_spark_is_advised_without_condition_only_if_it_computes_the_expression(text: str, is_certain: bool) -> None:
+@pytest.mark.parametrize(
+    ("text", "words", "is_advised"),
+    [
+        ("nofunc(n) > 1", "if Spark", True),  # it may not compute the expression either
+        ("n & 1 = 1", "if Spark", False),
+        ("n < 1 & n > 0", "AND", True),  # joined as in pandas
+    ],
+)
+def test_what_to_write_in_its_place_is_advised(text: str, words: str, is_advised: bool) -> None:
     with pytest.raises(NotOnTheEmbeddedEngine) as caught:
         to_embedded_sql(text, COLUMNS)
-    assert ("if Spark" in caught.value.fix) != is_certain
+    assert (words in caught.value.fix) == is_advised
 
 
 @pytest.mark.parametrize(

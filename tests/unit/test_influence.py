@@ -18,18 +18,14 @@ def vary(rows: Sequence[Example], inside: Sequence[bool]) -> float | None:
     return influence_variance(*place_segment(rows, inside))
 
 
-def draw_rows(seed: int, n: int, levels: int) -> list[Example]:
-    rng = np.random.default_rng(seed)
-    return [Example(float(rng.integers(levels)), bool(rng.random() < 0.4)) for _ in range(n)]
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("levels", [1, 3, 1000])
 @pytest.mark.parametrize("labels_inside", [(True, False), (True,), (False,)])
 @pytest.mark.parametrize("share", [0.4, 1])
 def test_sum_of_squared_influences(seed: int, levels: int, labels_inside: tuple[bool, ...], share: float) -> None:
     """Also of all rows: the mean is then that of all, and the AUC's share of it moves with both labels."""
-    rows, rng = draw_rows(seed, 60, levels), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
+    rows = [Example(float(rng.integers(levels)), bool(rng.random() < 0.4)) for _ in range(60)]
     inside = [row.label in labels_inside and bool(rng.random() < share) for row in rows]
     result = vary(rows, inside)
     assert result is not None

@@ -10,8 +10,6 @@ from biasspark.errors import ConfigError, Fault
 from biasspark.tables.lake import DeltaStore, IcebergStore, LakeStore
 from tests.harness.least_configuration import raised_fault
 
-EXTENSIONS = {store.provider: {"spark.sql.extensions": store.extension} for store in (DeltaStore, IcebergStore)}
-
 
 class FakeSession:
     """A session with only a version and settings."""
@@ -33,7 +31,8 @@ def test_the_settings_of_the_runtime_are_named(store: LakeStore) -> None:
 
 
 def test_a_catalog_that_the_session_lacks_is_named() -> None:
-    settings = EXTENSIONS["iceberg"] | {"spark.sql.catalog.lake": "x", "spark.sql.catalog.lake.type": "jdbc"}
+    settings = {"spark.sql.catalog.lake": "x", "spark.sql.catalog.lake.type": "jdbc"}
+    settings["spark.sql.extensions"] = IcebergStore.extension
     fault = fault_of(IcebergStore("laek.bias"), "4.1.4", settings)
     assert (fault.path, fault.value) == (("output", "catalog"), "laek.bias")
     assert "spark.sql.catalog.laek" in str(fault.fix)

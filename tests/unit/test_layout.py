@@ -96,22 +96,18 @@ def only_session_builds_sessions(path: str, source: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: builds a session. Only biasspark/session/ does."
 
 
-def only_session_is_classic(path: str, source: str) -> Iterator[str]:
-    for node in () if path.startswith("biasspark/session/") else attributes(source):
-        if node.attr in CLASSIC_ONLY:
+def every_session_has_what_is_used(path: str, source: str) -> Iterator[str]:
+    for node in attributes(source):
+        if node.attr in CLASSIC_ONLY and not path.startswith("biasspark/session/"):
             yield f"{path}:{node.lineno}: uses {node.attr}, which Spark Connect lacks."
+        if node.attr in NEWER_THAN_3_5:
+            yield f"{path}:{node.lineno}: uses {node.attr}, which PySpark 3.5 lacks."
 
 
 def jobs_remind_of_long_stages(path: str, source: str) -> Iterator[str]:
     reminds = any(call in source for call in ("progress.reminding()", "open_tables("))
     if path.startswith("biasspark/workflows/") and "Progress(" in source and not reminds:
         yield f"{path}: shows progress without reminders. A long stage would seem to hang."
-
-
-def nothing_is_newer_than_3_5(path: str, source: str) -> Iterator[str]:
-    for node in attributes(source):
-        if node.attr in NEWER_THAN_3_5:
-            yield f"{path}:{node.lineno}: uses {node.attr}, which PySpark 3.5 lacks."
 
 
 def numbers_are_the_same_bits_everywhere(path: str, source: str) -> Iterator[str]:
@@ -165,9 +161,9 @@ BAD: list[tuple[Rule, str, str]] = [
     (nothing_imports_what_comes_later, "biasspark/text.py", "def f():\n    from biasspark.config import Config"),
     (only_session_builds_sessions, "jobs/bias_metrics.py", "spark = SparkSession.builder.appName('x')"),
     (only_session_builds_sessions, "biasspark/api/metrics.py", "spark = SparkSession(context)"),
-    (only_session_is_classic, "biasspark/api/metrics.py", "df.rdd.count()"),
+    (every_session_has_what_is_used, "biasspark/api/metrics.py", "df.rdd.count()"),
     (jobs_remind_of_long_stages, "biasspark/workflows/measure.py", "progress = Progress(sys.stderr)"),
-    (nothing_is_newer_than_3_5, "biasspark/ranking/engine.py", "df.groupBy('a').applyInArrow(f, s)"),
+    (every_session_has_what_is_used, "biasspark/ranking/engine.py", "df.groupBy('a').applyInArrow(f, s)"),
     (numbers_are_the_same_bits_everywhere, "biasspark/metrics/suite.py", "np.log(a / (1 - a))"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.mode('Overwrite').parquet(p)"),
     (nothing_is_overwritten, "biasspark/tables/store.py", "df.write.insertInto(t, overwrite=True)"),

@@ -24,20 +24,18 @@ from biasspark.attribution.trees import grow_tree
 from biasspark.config.attribution_settings import NamedPair, SliceSearch, TreeSettings
 from biasspark.corpus.encoding import Encoding
 from biasspark.errors import InputError
-from biasspark.features import Condition, Feature
+from biasspark.features import Condition
 from biasspark.ranking import row_blocks
 from biasspark.ranking.kernels.reference_sets import RankOffsets
 from biasspark.ranking.row_blocks import Blocks, run_searches
 from biasspark.tables.schemas import NAMED_PAIRS
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, cut_blocks, draw_examples, find, place_segment
+from tests.harness.grown_trees import feature_of
 from tests.oracle import attribution as oracle
 from tests.oracle import suite
 from tests.oracle.attribution import Example
 
-FEATURES = (
-    Feature("age", "age", numeric=True, values=(18.0, 30.0, 45.5), nullable=True),
-    Feature("work", "work", numeric=False, values=tuple("abc"), nullable=True),
-)
+FEATURES = (feature_of("age", 3, numeric=True, nullable=True), feature_of("work", 3, nullable=True))
 CONDITIONS: tuple[Condition, ...] = (
     {},
     {0: frozenset({0, 1})},

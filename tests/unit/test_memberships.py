@@ -19,9 +19,6 @@ from tests.harness import ranking_without_spark as local
 from tests.harness.ranking_without_spark import array, category, encoding_of, flags
 from tests.oracle.pairs import State, cross_all
 
-States = list[list[State]]
-"""Of every row, of every identity by number."""
-
 
 def spellings(terms: Mapping[str, Sequence[str]]) -> Source:
     return Source("terms", "terms", True, tuple(terms), tuple(map(any_term, terms.values())))
@@ -38,7 +35,7 @@ def memberships_of(encoding: Encoding, batch: pa.RecordBatch) -> Memberships:
     return TaskRows(pa.Table.from_batches([batch]), encoding).memberships
 
 
-def want_states(encoding: Encoding, singles: Mapping[str, Sequence[State]]) -> States:
+def want_states(encoding: Encoding, singles: Mapping[str, Sequence[State]]) -> list[list[State]]:
     """Give what the states of the single identities say of all, pairs included; nobody is in number 0."""
     rows = [list(row) for row in zip(*(singles[name] for name in encoding.singles), strict=True)]
     return [[False, *(cross_all(row) if encoding.pairs else row)] for row in rows]

@@ -14,12 +14,11 @@ from scipy.stats import false_discovery_control, norm
 from biasspark.attribution.pairs import Examples, Sample, Samples, Sides, grow_and_measure, sort_examples
 from biasspark.config.attribution_settings import Pairs
 from biasspark.features import Feature
-from tests.oracle.pair_trees import PairTree, chance_p_value, labels_of, paired_p_value, select_rows, write_out_pairs
+from tests.harness.grown_trees import feature_of
+from tests.oracle.pair_trees import PairTree, chance_p_value, labels_of, paired_p_value, select_rows
 from tests.oracle.suite import variance_of_pairs
 
-AGE = Feature("age", "age", True, (0.0, 10.0, 20.0, 30.0, 40.0, 50.0), True)
-JOB = Feature("job", "job", False, ("a", "b", "c", "d", "e"), True)
-FEATURES = (AGE, JOB)
+FEATURES = (feature_of("age", 6, numeric=True, nullable=True), feature_of("job", 5, nullable=True))
 
 
 def draw_examples(rng: np.random.Generator, n_rows: int, positive: bool, features: tuple[Feature, ...]) -> Examples:
@@ -52,7 +51,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_tree_is_that_of_the_cross_join(name: str) -> None:
+def test_tree_is_that_of_the_cross_join_and_its_tests_are_their_definitions(name: str) -> None:
     settings, drawn = TREES[name]
     samples = draw_samples(*drawn)
     oracle = PairTree(samples, FEATURES, settings)
@@ -64,29 +63,19 @@ def test_tree_is_that_of_the_cross_join(name: str) -> None:
         node = segment.node_id
         assert (segment.parent_id, segment.depth) == (node // 2 or None, node.bit_length() - 1)
         assert segment.is_leaf == (2 * node not in nodes)
-        for sample, masks in zip(samples, nodes[node], strict=True):
-            chosen = select_rows(segment.conditions, sample)
-            assert all((mine == its).all() for mine, its in zip(chosen, masks, strict=True)), segment
-        train, honest = (labels_of(labels, masks) for labels, masks in zip(oracle.labels, nodes[node], strict=True))
+        for sample, of_sample in zip(samples, nodes[node], strict=True):
+            selected = select_rows(segment.conditions, sample)
+            assert all((mine == its).all() for mine, its in zip(selected, of_sample, strict=True)), segment
+        (of_train, of_honest), (chosen, masks) = oracle.labels, nodes[node]
+        train, honest = labels_of(of_train, chosen), labels_of(of_honest, masks)
         assert segment.n_pairs_train == train.size
         assert (segment.n_positives_honest, segment.n_negatives_honest) == honest.shape
         assert segment.mean_train == pytest.approx(train.mean(), rel=0, abs=1e-12)
         assert segment.mean_honest == pytest.approx(honest.mean(), rel=0, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_variances_and_tests_are_their_definitions(name: str) -> None:
-    settings, drawn = TREES[name]
-    samples = draw_samples(*drawn)
-    of_train, of_honest = (write_out_pairs(sample) for sample in samples)
-    segments = list_nodes(samples, (FEATURES, FEATURES), settings)
-    for segment in segments:
-        chosen, masks = (select_rows(segment.conditions, sample) for sample in samples)
-        train, honest = labels_of(of_train, chosen), labels_of(of_honest, masks)
         assert segment.variance_honest == pytest.approx(variance_of_pairs(honest), rel=1e-12)
         z = (train.mean() - honest.mean()) / math.sqrt(variance_of_pairs(train) + variance_of_pairs(honest))
         assert segment.p_train_honest == pytest.approx(2 * norm.sf(abs(z)), rel=0, abs=1e-12)
-        if segment.node_id == 1:
+        if node == 1:
             assert segment.p_value is segment.p_chance is None
         else:
             assert segment.p_value == pytest.approx(paired_p_value(of_honest, masks), rel=0, abs=1e-12)

@@ -16,10 +16,7 @@ from scripts.papers.pages import make_exhibit, show_difference, show_ours, show_
 
 PRINTED = {
     "nuanced": [*(f"Table {number}" for number in range(1, 8)), "Figure 1", "Figure 2"],
-    "attributing": [
-        *(f"Table {number}" for number in range(1, 8)),
-        *(f"Figure {number}" for number in range(1, 5)),
-    ],
+    "attributing": [*(f"Table {number}" for number in range(1, 8)), *(f"Figure {number}" for number in range(1, 5))],
     "pinned": ["Table 1", "Table 2"],
     "mitigating": [
         *("Perspective API", "Example scores", "Toxicity by length", "Added examples", "Heights"),

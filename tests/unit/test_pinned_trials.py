@@ -205,12 +205,12 @@ def test_mean_and_deviation() -> None:
 
 # ---- rows of a cell that are kept
 
-Trial = tuple[int, int]
-"""Twice U of the kept rows and of the rows of the other label in the subgroup, and in the background."""
 
+def keep_by_pairs(corpus: LocalCorpus, skew: PinnedSkew) -> list[tuple[int, int]]:
+    """Keep the places of each trial in the order of scores, and count all pairs.
 
-def keep_by_pairs(corpus: LocalCorpus, skew: PinnedSkew) -> list[Trial]:
-    """Keep the places of each trial in the order of scores, and count all pairs."""
+    Twice U of the kept rows and of the rows of the other label in the subgroup, and in the background.
+    """
 
     def scores_of(inside: bool, positive: bool) -> list[float]:
         rows = zip(corpus.score.tolist(), corpus.label.tolist(), corpus.states[skew.identity], strict=True)

@@ -50,10 +50,6 @@ class Corpus:
     def masks(self) -> list[int]:
         return [0, *(1 << source for source in self.sources)]
 
-    def oracle(self, identity: int) -> tuple[Sums, ...]:
-        """Give the six pairs of an identity; number 0 has nobody in it."""
-        return count_identity(self.known(), identity)
-
     def known(self) -> list[Example]:
         """Give the examples with what is known of them; nobody is in identity 0."""
         return [
@@ -91,7 +87,7 @@ def six_pairs(sums: PairSums, identity: int) -> tuple[Sums, ...]:
 def assert_exact(corpus: Corpus) -> None:
     _, sums, profile = corpus.measure()
     for identity in range(len(corpus.masks)):
-        assert six_pairs(sums, identity) == corpus.oracle(identity)
+        assert six_pairs(sums, identity) == count_identity(corpus.known(), identity)
     rows: Counter[float] = Counter()
     for example in corpus.examples:
         rows[example.score] += example.rows

@@ -14,8 +14,6 @@ from biasspark.session import files
 from biasspark.workflows.write_report import check_documents, report_folder
 from tests.harness.least_configuration import LEAST, changed, faults_of, key_of
 
-CATALOG = {"path": None, "catalog": "lake.bias"}
-
 
 @pytest.mark.parametrize(
     ("tables", "folder"),
@@ -23,7 +21,10 @@ CATALOG = {"path": None, "catalog": "lake.bias"}
         ({}, "/warehouse/reports"),
         ({"output": {"path": "s3a://lake/bias/"}}, "s3a://lake/bias/reports"),
         ({"report": {"path": "/srv/reports/"}}, "/srv/reports"),
-        ({"report": {"path": "hdfs:///bias/reports"}, "output": CATALOG}, "hdfs:///bias/reports"),
+        (
+            {"report": {"path": "hdfs:///bias/reports"}, "output": {"path": None, "catalog": "l.b"}},
+            "hdfs:///bias/reports",
+        ),
     ],
 )
 def test_the_folder_of_reports(tables: dict[str, Any], folder: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,14 @@ def hundredths(low: int, high: int) -> st.SearchStrategy[float]:
 # ---- the inverse of the intervals
 
 
-def level_at(end: Callable[[float], float], bound: float) -> float:
-    return float(brentq(lambda level: end(level) - bound, 1e-9, 1 - 1e-12, xtol=1e-14))
-
-
 @given(counts(), hundredths(1, 99), st.sampled_from(["min", "max"]))
 def test_wilsons_interval_at_the_level_of_the_p_value_ends_at_the_bound(row: Counts, bound: float, kind: str) -> None:
     (violation,), (compliance,) = compare_with_bound(rates_of(row[:2]), kind, bound)
     assert violation + compliance == pytest.approx(1, abs=1e-12)
     rate, p_value = row[0] / row[1], min(violation, compliance)
     if 1e-9 < p_value < 0.5 - 1e-6:
-        level = level_at(lambda level: wilson_interval(*row[:2], level)[rate <= bound], bound)
+        end = rate <= bound
+        level = brentq(lambda level: wilson_interval(*row[:2], level)[end] - bound, 1e-9, 1 - 1e-12, xtol=1e-14)
         assert p_value == pytest.approx((1 - level) / 2, rel=1e-4)
         assert (compliance < violation) == ((rate > bound) == (kind == "min"))
 

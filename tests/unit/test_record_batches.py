@@ -80,10 +80,7 @@ def test_columns_of_pandas(column: Any, kind: pa.DataType, values: list[Any]) ->
         (pa.array([["a"], None], pa.large_list(pa.string_view())), pa.list_(pa.string())),
         (pa.array([["a"], None], pa.list_(pa.dictionary(pa.int8(), pa.string()))), pa.list_(pa.string())),
         (pa.array([["a"], None], pa.list_(pa.large_string(), 1)), pa.list_(pa.string())),
-        (
-            pa.array([{"a": "b"}, None], pa.struct([("a", pa.string_view())])),
-            pa.struct([("a", pa.string())]),
-        ),
+        (pa.array([{"a": "b"}, None], pa.struct([("a", pa.string_view())])), pa.struct([("a", pa.string())])),
         (pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.uint8())), pa.map_(pa.string(), pa.int16())),
         (pa.nulls(2), pa.int32()),
     ],

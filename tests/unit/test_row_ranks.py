@@ -28,7 +28,7 @@ from tests.fixtures.ranked_rows import (
     find,
     list_rows,
 )
-from tests.harness.ranking_without_spark import frame_of, gather_parts
+from tests.harness.ranking_without_spark import frame_of, gather_parts, pack
 from tests.oracle.attribution import Example
 from tests.oracle.counts import count_pair
 from tests.oracle.suite import ordered_doubled
@@ -40,21 +40,13 @@ LABELED = st.lists(
 GROUPS = {"g": ("g0", "g1", "g2", "g3")}
 
 
-def examples_of(rows: list[tuple[float, bool, int]], n_each: int = 2) -> list[pa.RecordBatch]:
-    """EXAMPLES of one word in small batches: every row stays and is scored."""
-    shift = BOOK.fields["label", 0].shift
-    columns = {
-        "word_0": pa.array([label << shift for _, label, _ in rows], pa.int64()),
-        "score_0": pa.array([score for score, _, _ in rows], pa.float64()),
-        "row_id": pa.array([f"row {number}" for number in range(len(rows))]),
-    }
-    return list(pa.table(columns).to_batches(max_chunksize=n_each))
-
-
 @given(rows=LABELED, boundaries=st.lists(st.sampled_from([-2.0, 0.0, 0.25, 0.3]), unique=True).map(sorted))
 def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]], boundaries: list[float]) -> None:
-    cuts = [np.array(boundaries)]
-    ranges = gather_parts(examples_of(rows), BOOK, lambda held: cut_with_ids(held, cuts))
+    cuts, (scores, labels, _) = [np.array(boundaries)], zip(*rows, strict=True)
+    batch = pack(BOOK, {("label", 0): labels}, [scores])
+    batch = batch.append_column("row_id", pa.array([f"row {number}" for number in range(len(rows))]))
+    tasks = [batch.slice(start, 2) for start in range(0, len(rows), 2)]
+    ranges = gather_parts(tasks, BOOK, lambda held: cut_with_ids(held, cuts))
     tables = [place_range(parts, 6) for parts in ranges.values() if Kind.ROWS in parts]
     placed = {row["row_id"]: row for table in tables for row in table.to_pylist()}
     assert len(placed) == len(rows)
@@ -68,15 +60,11 @@ def test_every_row_is_placed_among_all_rows(rows: list[tuple[float, bool, int]],
 
 def test_rows_of_no_slice_and_rejected_ones_are_left_out() -> None:
     encoding = Encoding(models=("m", "n"), slices=("all", "some"), sources=())
-    label, reason, some = (
-        encoding.fields[what, n].shift for what, n in (("label", 0), ("row_reason", 0), ("slice", 1))
-    )
-    unscored = encoding.fields["score_reason", 1].shift
-    words = [1 << label, 1 << reason, 1 << some, (1 << label) | (1 << unscored)]
-    table = pa.table({"word_0": words, "score_0": [0.1, 0.2, 0.3, 0.4], "score_1": [0.5, 0.6, 0.7, 0.8]})
-    table = table.append_column("row_id", pa.array([0, 1, 2, 3]))
-    no_cuts = [np.empty(0)] * 2
-    ranges = gather_parts(table.to_batches(), encoding, lambda held: cut_with_ids(held, no_cuts))
+    fields = {("label", 0): [1, 0, 0, 1], ("slice", 1): [0, 0, 1, 0]}
+    fields |= {("row_reason", 0): [0, 1, 0, 0], ("score_reason", 1): [0, 0, 0, 1]}
+    batch = pack(encoding, fields, [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]])
+    batch, no_cuts = batch.append_column("row_id", pa.array([0, 1, 2, 3])), [np.empty(0)] * 2
+    ranges = gather_parts([batch], encoding, lambda held: cut_with_ids(held, no_cuts))
     placed = {key: place_range(parts, 0)["row_id"].to_pylist() for key, parts in ranges.items()}
     assert placed == {(0, 0, 0): [0, 2, 3], (0, 1, 0): [2], (1, 0, 0): [0, 2], (1, 1, 0): [2]}
 

@@ -89,11 +89,13 @@ def java_options(folder: Path, **environment: str) -> str:
     return run_bash(command, env=environment).stdout.strip()
 
 
-def test_a_class_data_archive_is_used_if_there_is_one(tmp_path: Path) -> None:
+def test_a_class_data_archive_is_used_if_there_is_one_and_a_user_sets_nothing(tmp_path: Path) -> None:
     logging = f'-Dlog4j2.configurationFile="{SCRIPTS.parent}/conf/log4j2.properties"'
     assert java_options(tmp_path) == logging
     (tmp_path / "classes").touch()
     assert java_options(tmp_path).startswith(f'{logging} -XX:SharedArchiveFile="{tmp_path}/classes" ')
+    assert java_options(tmp_path, SPARK_CONF_DIR="/etc/spark") == ""
+    assert java_options(tmp_path, SPARK_SUBMIT_OPTS="-Dmine=1") == "-Dmine=1"
 
 
 @pytest.mark.parametrize(
@@ -144,12 +146,6 @@ def test_scripts_install_one_after_the_other(tmp_path: Path) -> None:
     install = f'install() {{ mkdir "{tmp_path}/installing" && sleep 0.1 && rmdir "{tmp_path}/installing"; }}'
     done = run_bash(f"{install}; under_lock install & under_lock install; wait $!")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_settings_of_a_user_are_not_changed(tmp_path: Path) -> None:
-    (tmp_path / "classes").touch()
-    assert java_options(tmp_path, SPARK_CONF_DIR="/etc/spark") == ""
-    assert java_options(tmp_path, SPARK_SUBMIT_OPTS="-Dmine=1") == "-Dmine=1"
 
 
 @pytest.mark.slow  # a run of the main job, once for an installation

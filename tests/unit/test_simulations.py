@@ -21,6 +21,9 @@ def read_results(name: str) -> Any:
     return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
+COMPARISONS, CHANGES = (read_results(f"{name}.json")["results"] for name in ("comparison_coverage", "change_errors"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("saved", sorted((RESULTS / "quick").glob("*.json")), ids=lambda path: path.stem)
 def test_a_quick_simulation_gives_the_saved_file(saved: Path, tmp_path: Path) -> None:
@@ -40,34 +43,29 @@ def test_the_chosen_rule_covers_as_no_other_choice_does() -> None:
     assert chosen["median_width_over_wald_from_300_rows"] < 1.01
 
 
-@pytest.fixture(scope="module")
-def comparisons() -> list[dict[str, Any]]:
-    return list(read_results("comparison_coverage.json")["results"])
-
-
-def test_intervals_cover_from_30_rows_on(comparisons: list[dict[str, Any]]) -> None:
-    coverage = [one["coverage"] for one in comparisons if min(one["rows"]) >= 30 and not one["clusters"]]
+def test_intervals_cover_from_30_rows_on() -> None:
+    coverage = [one["coverage"] for one in COMPARISONS if min(one["rows"]) >= 30 and not one["clusters"]]
     assert len(coverage) == 78
     assert min(coverage) > 0.925
     assert np.mean(coverage) > 0.95
 
 
-def test_equally_good_models_seldom_seem_to_differ(comparisons: list[dict[str, Any]]) -> None:
-    equal = [one for one in comparisons if len({abs(value) for value in one["values"]}) == 1 and not one["clusters"]]
+def test_equally_good_models_seldom_seem_to_differ() -> None:
+    equal = [one for one in COMPARISONS if len({abs(value) for value in one["values"]}) == 1 and not one["clusters"]]
     assert max(one["seen"] for one in equal if min(one["rows"]) >= 30) < 0.07
     assert max(one["seen"] for one in equal) < 0.09
     assert max(one["seen"] for one in equal if one["values"] == [0.0, 0.0]) < 0.01
 
 
-def test_clusters_need_the_jackknife(comparisons: list[dict[str, Any]]) -> None:
-    apart = [one for one in comparisons if one["clusters"] == "apart" and one["rows"] == [500, 500]]
+def test_clusters_need_the_jackknife() -> None:
+    apart = [one for one in COMPARISONS if one["clusters"] == "apart" and one["rows"] == [500, 500]]
     seen = {one["method"]: one["seen"] for one in apart}
     assert seen["jackknife"] < 0.05
     assert seen["delong"] > 0.35
 
 
-def test_few_clusters_do_not_seem_to_be_certain(comparisons: list[dict[str, Any]]) -> None:
-    few = [one for one in comparisons if one["clusters"] and one["rows"] != [500, 500]]
+def test_few_clusters_do_not_seem_to_be_certain() -> None:
+    few = [one for one in COMPARISONS if one["clusters"] and one["rows"] != [500, 500]]
     opposite = [one for one in few if one["values"][0] * one["values"][1] < 0]
     same_sign = [one for one in few if one not in opposite]
     equal = [one["seen"] for one in same_sign if one["values"][0] == one["values"][1]]
@@ -80,27 +78,22 @@ def test_few_clusters_do_not_seem_to_be_certain(comparisons: list[dict[str, Any]
     assert max(one["seen"] for one in opposite) < 0.085
 
 
-@pytest.fixture(scope="module")
-def changes() -> list[dict[str, Any]]:
-    return list(read_results("change_errors.json")["results"])
-
-
-def test_a_change_of_just_the_bound_seldom_seems_otherwise(changes: list[dict[str, Any]]) -> None:
-    at_bound = [one for one in changes if one["change"] != "nothing"]
+def test_a_change_of_just_the_bound_seldom_seems_otherwise() -> None:
+    at_bound = [one for one in CHANGES if one["change"] != "nothing"]
     assert (len(at_bound), {one["common"] for one in at_bound}) == (13, {1.0, 0.5, 0.0})
     assert max(max(one["violation"], one["compliance"]) for one in at_bound) < 0.07
 
 
-def test_of_few_rows_the_jackknife_alone_would_show_too_much(changes: list[dict[str, Any]]) -> None:
-    few = [one for one in changes if one["change"] == "few rows"]
+def test_of_few_rows_the_jackknife_alone_would_show_too_much() -> None:
+    few = [one for one in CHANGES if one["change"] == "few rows"]
     alone = [one["compliance_by_jackknife_alone"] for one in few]
     assert min(alone) > 0.07
     assert max(alone) > 0.15
     assert max(one["compliance"] for one in few) < 0.05
 
 
-def test_the_same_ids_show_that_nothing_changed_where_different_ids_cannot(changes: list[dict[str, Any]]) -> None:
-    nothing_changed = [one for one in changes if one["change"] == "nothing"]
+def test_the_same_ids_show_that_nothing_changed_where_different_ids_cannot() -> None:
+    nothing_changed = [one for one in CHANGES if one["change"] == "nothing"]
     by_setting = {(one["bound"], *one["rows"]): one for one in nothing_changed}
     for setting in ((0.01, 1000, 1000), (0.02, 300, 300)):
         assert by_setting[setting]["compliance"] > 0.95

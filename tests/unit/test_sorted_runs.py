@@ -7,8 +7,6 @@ import pytest
 
 from biasspark.ranking.kernels.sorted_runs import Segments, sort_runs
 
-LENGTHS = [[1], [5], [1, 1, 1], [3, 1, 4, 2], [7, 1]]
-
 
 def cut(values: np.ndarray, lengths: list[int]) -> list[list[int]]:
     ends = np.cumsum(lengths)
@@ -23,7 +21,7 @@ def segments_of(lengths: list[int], *, wide: bool = False) -> Segments:
 @pytest.mark.parametrize(
     ("ends", "wide"), [((0, 1 << 20), False), ((0, 1 << 20), True), (((1 << 62) - 1000, 1 << 62), True)]
 )
-@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("lengths", [[1], [5], [1, 1, 1], [3, 1, 4, 2], [7, 1]])
 def test_products_are_exact_also_beyond_64_bits(lengths: list[int], ends: tuple[int, int], wide: bool) -> None:
     first, second = np.random.default_rng(3).integers(*ends, (2, sum(lengths)))
     wanted = [

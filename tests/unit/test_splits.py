@@ -14,8 +14,6 @@ from biasspark.attribution.trees import BinSums, Split, best_split
 from biasspark.features import Feature
 from tests.harness.grown_trees import feature_of
 
-AGE = Feature("age", "age", numeric=True, values=(10.0, 20.0, 30.0, 40.0), nullable=True)
-
 
 def cut(
     feature: Feature,
@@ -109,7 +107,7 @@ def test_rare_values_are_on_the_side_of_more_values(
 def test_equal_gains_tie_however_large_they_are() -> None:
     """Of two cuts that mirror each other the lower wins, though in floats S_l²/n_l + S_r²/n_r is less for it."""
     end, middle = 378109672860628426, 410245917774045633
-    found = cut(AGE, [0, 1, 2, 2, 1], [0, end, middle, middle, end])
+    found = cut(feature_of("age", 4, numeric=True, nullable=True), [0, 1, 2, 2, 1], [0, end, middle, middle, end])
     assert found is not None
     assert found.left == {1}
 

@@ -18,12 +18,6 @@ from biasspark.ranking.kernels.subsets import Subset, draw_runs, stable_number
 from tests.harness.ranking_without_spark import draw_positions
 
 
-@pytest.fixture
-def halved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Halve also what is small: down to single places."""
-    monkeypatch.setattr(subsets, "FEW", 1)
-
-
 def whole(subset: Subset) -> list[int]:
     return [int(place) for place in draw_positions(subset, 0, subset.total)]
 
@@ -107,8 +101,8 @@ def test_every_subset_is_equally_likely(few: int, monkeypatch: pytest.MonkeyPatc
     assert_by_chance(found, np.full(len(number), 50.0))
 
 
-@pytest.mark.usefixtures("halved")
-def test_the_rows_in_a_window_are_hypergeometric() -> None:
+def test_the_rows_in_a_window_are_hypergeometric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsets, "FEW", 1)
     sizes = Counter(len(draw_positions(Subset(60, 25, (2, trial)), 13, 31)) for trial in range(2000))
     assert_by_chance(sizes, 2000 * hypergeom(60, 18, 25).pmf(np.arange(19)))
 

@@ -76,31 +76,23 @@ def test_without_suppression_the_smallest_group_is_the_worst(statistics: UStatis
 def test_a_metric_needs_its_least_rows(statistics: UStatistics) -> None:
     evidence = MinimumCellRows(min_rows=3, metrics={"bnsp_auc": 100, "auc": 10_000})
     plain, needed = tables_of(statistics), tables_of(require_rows(statistics, evidence))
-    for row, known in zip(needed["bias_metrics"], plain["bias_metrics"], strict=True):
-        if known["slice"] == "all" and known["identity"] == "common":
-            assert (row["bnsp_auc"], row["bnsp_auc_reason"], row["bnsp_auc_method"]) == (
-                None,
-                "below_minimum_rows",
-                "none",
-            )
-            assert row["bpsn_auc"] == known["bpsn_auc"]
-        assert row["n_subgroup_positive"] == known["n_subgroup_positive"]  # counts are what they are
-    for row, known in zip(needed["u_statistics"], plain["u_statistics"], strict=True):
-        assert row["u_doubled"] == known["u_doubled"]
-    overall = next(row for row in needed["model_summary"] if row["slice"] == "all")
+
+    def row_of(tables: dict[str, list[dict[str, Any]]], name: str, identity: str = "common") -> dict[str, Any]:
+        return next(row for row in tables[name] if row["slice"] == "all" and row.get("identity", identity) == identity)
+
+    row, known = (row_of(tables, "bias_metrics") for tables in (needed, plain))
+    bnsp = (row["bnsp_auc"], row["bnsp_auc_reason"], row["bnsp_auc_method"])
+    assert bnsp == (None, "below_minimum_rows", "none")
+    assert row["bpsn_auc"] == known["bpsn_auc"]
+    for table, count in (("bias_metrics", "n_subgroup_positive"), ("u_statistics", "u_doubled")):  # they stay
+        assert [row[count] for row in needed[table]] == [row[count] for row in plain[table]]
+    overall, pinned = row_of(needed, "model_summary"), row_of(needed, "pinned_auc")
     assert (overall["auc"], overall["auc_reason"]) == (None, "below_minimum_rows")
-    assert {row["reason"] for row in needed["pinned_auc"] if row["slice"] == "all" and row["identity"] == "common"} == {
-        "below_minimum_rows"
-    }
-    assert {
-        row[name]
-        for row in needed["pinned_auc"]
-        for name in ("overall_auc", "known_auc", "pinned_auc", "bnsp_weight")
-        if row["slice"] == "all" and row["identity"] == "common"
-    } == {None}
+    assert pinned["reason"] == "below_minimum_rows"
+    assert {pinned[name] for name in ("overall_auc", "known_auc", "pinned_auc", "bnsp_weight")} == {None}
     assert require_rows(statistics, None) is statistics
-    nowhere = {row["bpsn_auc_reason"] for row in needed["bias_metrics"] if row["identity"] == "everybody"}
-    assert nowhere == {"no_background_positives"}  # an empty cell says so itself
+    # An empty cell says so itself.
+    assert row_of(needed, "bias_metrics", "everybody")["bpsn_auc_reason"] == "no_background_positives"
 
 
 def test_of_two_metrics_of_a_pair_either_needs_its_rows(

@@ -9,14 +9,7 @@ import pytest
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.config import parse_measures
-from biasspark.corpus.survey import (
-    MAX_ROWS_A_RANGE,
-    MAX_VALUES,
-    Survey,
-    choose_cutpoints,
-    order_values,
-    quantiles_of,
-)
+from biasspark.corpus.survey import MAX_ROWS_A_RANGE, MAX_VALUES, Survey, choose_cutpoints, order_values, quantiles_of
 from biasspark.errors import InputError
 from tests.harness.least_configuration import raised_fault
 

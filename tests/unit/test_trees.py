@@ -12,41 +12,28 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
-from biasspark.attribution.trees import Tree, grow_tree
+from biasspark.attribution.trees import grow_tree
 from biasspark.config.attribution_settings import TreeSettings
-from biasspark.features import Feature
-from biasspark.ranking.row_blocks import Blocks, run_searches
+from biasspark.ranking.row_blocks import run_searches
 from tests.fixtures.ranked_rows import N_ROWS, Ranked, blocks_of, draw_examples
 from tests.harness.grown_trees import Sample, feature_of, grow_sample, judge
 from tests.oracle.attribution import Example, round_to_units, target_values
 from tests.oracle.trees import GrowingRow, grow_by_loops
 
 FEATURES = (
-    Feature("age", "age", numeric=True, values=(18.0, 30.0, 45.5, 60.0), nullable=True),
-    Feature("work", "work", numeric=False, values=tuple("abcdefg"), nullable=True),
-    Feature("same", "same", numeric=True, values=(1.0,), nullable=False),
+    feature_of("age", 4, True, nullable=True),
+    feature_of("work", 7, nullable=True),
+    feature_of("same", 1, True),
 )
 SETTINGS = TreeSettings(max_depth=3, min_leaf=15)
 
 
-def grow_blocks(blocks: Blocks, targets: Sequence[Target], settings: TreeSettings) -> list[Tree]:
-    values = [SummedValue.of(target, N_ROWS) for target in targets]
-    return run_searches(sum_blocks(blocks, values), [grow_tree(FEATURES, value, settings, 0.0) for value in values])
-
-
-def grow_rows(rows: Sequence[Example], target: Target, settings: TreeSettings) -> dict[int, set[Example]]:
-    members = [row for row in rows if row.in_slice(target.slice)]
+def grow_rows(members: Sequence[Example], target: Target) -> dict[int, set[Example]]:
     # Sums of up to 511 values within 2^6 have 62 bits.
     values = [round_to_units(value, 62 - 9 - 6) for value in target_values(members, target.name, target.link)]
-    members = members if values else []
     growing = [GrowingRow(row.bins, row.honest, value) for row, value in zip(members, values, strict=True)]
-    nodes = grow_by_loops(growing, FEATURES, settings)
+    nodes = grow_by_loops(growing, FEATURES, SETTINGS)
     return {node_id: {members[index] for index in inside} for node_id, inside in nodes.items()}
-
-
-def rows_of(tree: Tree, rows: Sequence[Example], slice_number: int) -> dict[int, set[Example]]:
-    members = [row for row in rows if row.in_slice(slice_number)]
-    return {node.node_id: {row for row in members if row.meets(node.condition)} for node in tree}
 
 
 def test_trees_over_blocks_are_those_of_loops() -> None:
@@ -59,11 +46,12 @@ def test_trees_over_blocks_are_those_of_loops() -> None:
         *(Target(0, 0, "auc"), Target(0, 1, "auc"), Target(0, 0, "gini"), Target(1, 0, "cross_entropy", "logit")),
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
     ]
-    grown = grow_blocks(blocks, targets, SETTINGS)
+    values = [SummedValue.of(target, N_ROWS) for target in targets]
+    grown = run_searches(sum_blocks(blocks, values), [grow_tree(FEATURES, value, SETTINGS, 0.0) for value in values])
     for tree, target in zip(grown[:-2], targets[:-2], strict=True):
-        rows = models[target.model].rows
-        nodes = rows_of(tree, rows, target.slice)
-        assert nodes == grow_rows(rows, target, SETTINGS), target
+        members = [row for row in models[target.model].rows if row.in_slice(target.slice)]
+        nodes = {node.node_id: {row for row in members if row.meets(node.condition)} for node in tree}
+        assert nodes == grow_rows(members, target), target
         assert len(nodes) > 3
     assert [len(tree) for tree in grown[-2:]] == [1, 1]
 
