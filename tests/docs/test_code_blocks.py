@@ -1,4 +1,4 @@
-"""Every block of code in the pages, as far as that takes no Spark: read, parsed, looked up, asked of DuckDB.
+"""The pages, and every block of code in them as far as that takes no Spark: read, parsed, looked up, asked of DuckDB.
 
 What takes Spark is in test_code_blocks_in_spark.py, and test_commands_in_full.py runs the commands themselves.
 """
@@ -28,6 +28,7 @@ from biasspark.command import JOBS as JOBS_OF_COMMANDS
 from biasspark.config import load_config, parse_config
 from biasspark.errors import ConfigError
 from biasspark.tables.schemas import TABLES
+from scripts.dev.references import DOCS, REFERENCES, put_between
 from tests.harness.documents import BLOCKS, PAGES, ROOT, Code, blocks_of, files_of, headings_of, read_commands
 from tests.harness.example_run import write_run
 from tests.harness.running_jobs import open_views
@@ -61,6 +62,16 @@ def test_output_follows_commands() -> None:
     before = [BLOCKS[positions[block] - 1] for block in blocks_of("text", "output")]
     assert before
     assert {block.language for block in before} == {"sh", "python"}
+
+
+# ---- what is written by scripts/docs
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_what_is_committed_is_what_is_written(name: str) -> None:
+    page, write = REFERENCES[name]
+    text = (DOCS / page).read_text("utf-8")
+    assert put_between(text, name, write()) == text, "run scripts/docs"
 
 
 # ---- links
