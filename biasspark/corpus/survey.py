@@ -58,7 +58,7 @@ class Survey:
     """The results of one pass over the corpus."""
 
     n_rows: int
-    """Rows read. Of 65,536 or more, it may be up to 1,023 too many for each task."""
+    """Rows read. If not `is_exact`, up to 1,023 more for each task."""
     values: dict[str, tuple[str, ...]]
     """Distinct values of every categorical column and of the array column, in order."""
     quantiles: tuple[Floats, ...]
@@ -73,11 +73,13 @@ class Survey:
     case or with spaces around it."""
     column_uses: tuple[tuple[str, str], ...] = ()
     """Pairs of a column and its use, as label, model or identity."""
+    is_exact: bool = True
+    """Whether every row was counted."""
 
     @property
     def rows_text(self) -> str:
-        """The number of rows in words, rounded if it may be inexact."""
-        if self.n_rows < _COUNTED:
+        """The number of rows in words."""
+        if self.is_exact:
             return format_count(self.n_rows, "row")
         return f"about {int(float(f'{self.n_rows:.2g}')):,} rows"
 
@@ -187,6 +189,7 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
         ids = all_ids if row["n_rows"] < _COUNTED else (row["n_sampled"], row["n_sampled_ids"])
     return Survey(
         n_rows=row["n_rows"],
+        is_exact=row["n_rows"] < _COUNTED or not _is_sparse(corpus, measures),
         values=values,
         quantiles=tuple(
             quantiles_of(np.array(row[f"sample_{n}"], np.float64), ranges) for n in range(len(measures.models))

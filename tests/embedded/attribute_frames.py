@@ -121,7 +121,7 @@ def test_trees_do_not_depend_on_how_many_rows_a_survey_estimates(monkeypatch: py
 
     def survey_sparsely(*asked: Any) -> Survey:
         survey = survey_corpus(*asked)
-        return replace(survey, n_rows=2 * survey.n_rows)
+        return replace(survey, n_rows=2 * survey.n_rows, is_exact=False)
 
     monkeypatch.setattr(attribution, "survey_corpus", survey_sparsely)
     rules.append(attribute(df, **asked)[0].attribution_segments()["rule"].tolist())
