@@ -54,12 +54,8 @@ def test_what_loses_most_comes_first() -> None:
     assert [line.strip() for line in leaves[1::2]] == ["rule 4", "rule 3", "rule 2"]
     assert [line.split()[2] for line in leaves[::2]] == ["4", "3", "2"]
     assert [line.split()[3] for line in differences[::2]] == ["6", "5", "8", "7"]
-    assert [" ".join(line.split()[-2:]) for line in differences[::2]] == [
-        "below 0",
-        "above 0",
-        "includes 0",
-        "- missing",
-    ]
+    intervals = [" ".join(line.split()[-2:]) for line in differences[::2]]
+    assert intervals == ["below 0", "above 0", "includes 0", "- missing"]
     assert [line.split()[4] for line in pairs] == ["0.7", "0.2"]
 
 

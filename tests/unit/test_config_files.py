@@ -163,15 +163,8 @@ class TestOverrides:
 
     def test_they_make_and_replace_tables(self, tmp_path: Path) -> None:
         text = '[label]\ncolumn = "y"\n[models]\na = "a"\n[identities]\ncolumns = ["b"]\n'
-        config = load_config(
-            write(tmp_path / "c.toml", text),
-            [
-                "corpus.name=c",
-                "corpus.table=lake.c",
-                "output={ catalog = 'lake.bias' }",
-                "identities.crossed.pairs=true",
-            ],
-        )
+        overrides = ["corpus.name=c", "corpus.table=lake.c", "output={ catalog = 'lake.bias' }"]
+        config = load_config(write(tmp_path / "c.toml", text), [*overrides, "identities.crossed.pairs=true"])
         assert config.corpus == Corpus(name="c", table="lake.c", duplicates="allow")
         assert config.output == Output(catalog="lake.bias")
         assert config.identities.crossed.pairs

@@ -79,21 +79,15 @@ def test_dates_have_their_latest_run_and_its_counts() -> None:
     rejects = [("null_id", 2)]
     store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
     published = list_published(SPARK, store, JOB, "civil")
-    assert [(row["run_id"], row["n_rows"], row["n_rejected"]) for row in published.values()] == [
-        ("c", 3, 0),
-        ("b", 2, 2),
-        ("d", 4, 0),
-    ]
+    counts = [(row["run_id"], row["n_rows"], row["n_rejected"]) for row in published.values()]
+    assert counts == [("c", 3, 0), ("b", 2, 2), ("d", 4, 0)]
     assert published[RUN_DATE + timedelta(days=1)]["rejects"] == {"null_id": 2}
 
 
 def test_configurations_come_with_their_last_run_the_last_first() -> None:
     store = ledger(row("a", 1), row("b", 2, 1, config='{"x": 1}'), row("c", 3, 2), row("e", 0, config=None))
-    assert [(config, run.run_id) for config, run in list_configurations(SPARK, store, JOB, "civil")] == [
-        ({}, "c"),
-        ({"x": 1}, "b"),
-        ({}, "e"),
-    ]
+    configurations = [(config, run.run_id) for config, run in list_configurations(SPARK, store, JOB, "civil")]
+    assert configurations == [({}, "c"), ({"x": 1}, "b"), ({}, "e")]
 
 
 def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_last(
