@@ -127,7 +127,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     request = CORPORA[name].request(arguments)
     check_request(request)
     progress, shown = Progress(), redact(path)
-    exists = f"out: {shown} exists. A corpus is never overwritten. Name a new folder."
+    exists = f"--out: {shown} exists. A corpus is never overwritten. Name a new folder."
     # An engine would take a file for the parent of its files.
     if (folder := local_folder(path)) and os.path.isfile(folder):
         raise ConfigError(exists)
@@ -142,7 +142,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             if has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error):
                 raise ConfigError(exists) from None
             if WRONG_PLACE.search(cause := describe_cause(error)):
-                raise ConfigError(f"out: {shown} could not be written, {cause}. Name another folder.") from error
+                raise ConfigError(f"--out: {shown} could not be written, {cause}. Name another folder.") from error
             raise
     return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": shown}))
 
