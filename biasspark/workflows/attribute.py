@@ -208,7 +208,8 @@ def list_tables(
         model: model in attribution.link or model not in outside_0_and_1 for model in surveyed.encoding.models
     }
     trees, best_slices, measured = search_rows(surveyed, ranked, has_probabilities, stage)
-    segments, slice_rows = list[dict[str, Any]](), list[dict[str, Any]]()
+    segments: list[dict[str, Any]] = []
+    slice_rows: list[dict[str, Any]] = []
     for target, tree in trees.items():
         key, sets = surveyed.name_target(target), measured[target][: len(tree)]
         segments += list_segments(key, tree, sets, surveyed.values.tree_features, level)
