@@ -81,9 +81,8 @@ def read_local_files(
     refuse_empty([name for name, file in names.items() if not file.stat().st_size], corpus)
     refuse_files_of_tables(spark, names, corpus)
     folder = _Folder(root, files, _list_partitions(files, root, corpus.location), len(files) == len(listed))
-    read = [
-        name for name, file in names.items() if len(_partitions_of(file, root)) == len(file.relative_to(root).parts) - 1
-    ]
+    folders = {name: file.relative_to(root).parts[:-1] for name, file in names.items()}  # none if the path is a file
+    read = [name for name, file in names.items() if len(_partitions_of(file, root)) == len(folders[name])]
     refuse_skipped([*names], read, folder.partitions, corpus)
     if corpus.file_format == "csv":
         return _with_nulls(_read_csv_folder(spark, corpus, folder, measures), folder)
