@@ -190,9 +190,8 @@ def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") ->
 
 def unknown(what: str, name: str | None, known: Sequence[str]) -> tuple[Text, Text]:
     """Return the rule and the fix for the name of a model, a slice or a metric that does not exist."""
-    return f"There is no {what} {show_value(name)}. The {what}s are {list_choices(known) or 'none'}.", guess(
-        name, known
-    )
+    rule = f"There is no {what} {show_value(name)}. The {what}s are {list_choices(known) or 'none'}."
+    return rule, guess(name, known)
 
 
 # ---- values
