@@ -6,7 +6,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -37,6 +37,10 @@ _VARIABLES = {
     panels.LABEL_COLORS[POSITIVE]: "var(--pos)",
     **{color: f"var(--m{number})" for number, color in enumerate(panels.MODEL_COLORS)},
 }
+_INHERITED = (
+    *("fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-linecap", "stroke-linejoin"),
+    "stroke-dasharray",
+)
 
 
 @contextmanager
@@ -61,20 +65,30 @@ def write_figure(figure: Figure, label: str) -> Markup:
     file = io.BytesIO()
     figure.savefig(file, format="svg")
     root = ElementTree.fromstring(file.getvalue())
-    for parent in root.iter():
-        for child in [child for child in parent if child.tag in {f"{{{SVG}}}metadata", f"{{{SVG}}}style"}]:
-            parent.remove(child)
+    _remove(root, lambda element: element.tag in {f"{{{SVG}}}metadata", f"{{{SVG}}}style"})
     used_ids = set(re.findall(rb"#([\w-]+)", file.getvalue()))
     for element in root.iter():
         _adapt(element, used_ids)
     for group in root.iterfind(f".//{{{SVG}}}g[@class]"):
         for child in group:
             child.attrib["fill"] = "currentColor" if child.tag == f"{{{SVG}}}text" else "var(--cell)"
+    # Elements without line or color are invisible, except those with an id, which are drawn elsewhere.
+    _remove(root, lambda element: element.get("fill") == "none" and not {"stroke", "id"} & element.attrib.keys())
+    for group in reversed(list(root.iter(f"{{{SVG}}}g"))):
+        _lift_attributes(group)
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
     width, height = root.attrib["viewBox"].split()[2:]
     root.attrib |= {"class": "chart", "role": "img", "aria-label": label, "width": width, "height": height}
     ElementTree.register_namespace("", SVG)
     text = ElementTree.tostring(root, encoding="unicode")
     return Markup(re.sub(r">\s+<", "><", text).replace(" />", "/>"))  # ElementTree has escaped all text
+
+
+def _remove(root: ElementTree.Element, is_removed: Callable[[ElementTree.Element], bool]) -> None:
+    for parent in root.iter():
+        for child in [child for child in parent if is_removed(child)]:
+            parent.remove(child)
 
 
 def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
@@ -97,6 +111,17 @@ def _adapt(element: ElementTree.Element, used_ids: set[bytes]) -> None:
         key, _, value = (part.strip() for part in declaration.partition(":"))
         if key and key not in {"font-family", "font"}:
             attributes[key] = _VARIABLES.get(value, value)
+
+
+def _lift_attributes(group: ElementTree.Element) -> None:
+    """Move attributes that all elements of a group share, such as the color of markers, to the group."""
+    children = [child.attrib for child in group]
+    for key in _INHERITED:
+        values = {attributes.get(key, "") for attributes in children}
+        if len(values) == 1 and values != {""}:
+            group.attrib[key] = values.pop()
+            for attributes in children:
+                del attributes[key]
 
 
 MAX_IN_CHARTS, MAX_IN_SLICE = 60, 20
