@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ from tests.harness.sample_run import (
     start_run,
     suite_tables,
 )
+from tests.harness.submitting import run_python
 
 BEFORE = [("female", 0.6), ("male", 0.6)]
 AFTER = [("female", 0.7), ("male", 0.7)]
@@ -236,6 +238,63 @@ def test_a_path_below_a_file_is_named(spark: SparkSession, tmp_path: Path) -> No
     assert str(caught.value).startswith(f"{path}: ")
     assert "Not a directory" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_read_only_folder_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """The output folder is read-only: it is named."""
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(BiasSparkError, match=f"{tmp_path}/u_statistics/.*written"):
+            publish(spark, suite_tables(), start_run(), PathStore(str(tmp_path)), record_of())
+    finally:
+        tmp_path.chmod(0o700)
+
+
+# ---- a file that may not grow
+
+LIMITED = """
+import resource, sys
+
+import pyspark.sql.functions as F
+
+from biasspark.errors import BiasSparkError
+from biasspark.session import build_session
+from biasspark.tables.publish import publish
+from biasspark.tables.schemas import REJECTED_ROWS
+from biasspark.tables.store import PathStore
+from tests.harness.sample_run import record_of, start_run, suite_tables
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+settings = {
+    "spark.master": "local[1]",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.parquet.compression.codec": "uncompressed",  # small on its way, large in the file
+}
+spark = build_session("file size", settings)
+ids = F.repeat(F.col("id").cast("string"), 500).alias("row_id")
+no_model, reason = F.lit(None).cast("string").alias("model"), F.lit("null_label").alias("reason")
+rejects = spark.range(5000).select(ids, no_model, reason)
+try:
+    publish(spark, suite_tables(0.7) | {REJECTED_ROWS: rejects}, start_run(), PathStore(sys.argv[1]), record_of())
+except BiasSparkError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_named_and_publishes_nothing(run_before: Path) -> None:
+    """A file cannot grow beyond a limit: the folder is named, and readers still see the earlier run.
+
+    A limit on the size of files fails a write half-way, as a full disk does.
+    """
+    done = run_python("-c", LIMITED, run_before)
+    assert done.returncode == 1, done.stderr
+    assert f"{run_before}/rejected_rows/run_date={RUN_DATE}/run_id=" in done.stdout
+    assert "File too large" in done.stdout
+    assert latest(run_before) == BEFORE
 
 
 # ---- disks that run full or may not be written, and tasks that fail half-way
