@@ -12,13 +12,13 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DoubleType, FloatType, NumericType, StringType, StructType
 
 from biasspark.arrays import Floats
-from biasspark.config import Measures, divide
+from biasspark.config import Label, Measures, divide
 from biasspark.corpus.data_quality import FEW_ROWS, column_warnings, positive_value_warnings
 from biasspark.corpus.eligibility import is_one_of, known_score, row_reason
 from biasspark.corpus.values import category, column, combine
 from biasspark.errors import ABSENT, Fault, InputError, NoRows, Words
 from biasspark.session import is_embedded
-from biasspark.text import format_count, format_share
+from biasspark.text import format_count, format_share, show_value
 
 SURVEY_PASS = "survey"
 MAX_VALUES = 10_000
@@ -142,8 +142,8 @@ def survey_corpus(
 ) -> Survey:
     """Count the rows, list the values of categorical identities and sample the scores.
 
-    If `duplicates` is "estimate", the number of repeated ids is estimated. Raises `InputError` if there is no row, or
-    if a column has too many values to be identities or templates.
+    If `duplicates` is "estimate", the number of repeated ids is estimated. Raises `InputError` if there is no row, if
+    no row has a positive value, or if a column has too many values to be identities or templates.
 
     Runs one Spark job when called: a scan, an aggregate per group of tasks, of which there are 100 at the most, and an
     aggregate of the groups. No Python worker.
@@ -171,7 +171,20 @@ def survey_corpus(
         problem = f"It has more than {MAX_VALUES:,} distinct values. It is probably an id or the text itself."
         fix = "Name the column with the template from which a row was made."
         raise InputError(Fault(("templates", "column"), measures.templates.column, problem, fix))
-    return _read_survey(row, corpus, measures, has_ids=estimated is not None)
+    survey = _read_survey(row, corpus, measures, has_ids=estimated is not None)
+    if measures.models and survey.positives and not any(is_there for is_there, _ in survey.positives.values()):
+        raise InputError(no_positive_fault(measures.label, survey.positives))
+    return survey
+
+
+def no_positive_fault(label: Label, positives: Mapping[object, tuple[bool, int]]) -> Fault:
+    """Return the fault of positive values that no row has, given `Survey.positives`."""
+    rule = f"No row has such a value in column '{label.column}'. An AUC needs positives and negatives."
+    for value, (_, n) in positives.items():
+        if n:
+            have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
+            rule += f" {have} {show_value(value)} in other case or with spaces around it."
+    return Fault(("label", "positive"), label.positive, rule, "Correct it, or name another column.")
 
 
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:

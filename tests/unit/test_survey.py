@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
-from biasspark.config import parse_measures
-from biasspark.corpus.survey import MAX_ROWS_A_RANGE, MAX_VALUES, Survey, choose_cutpoints, order_values, quantiles_of
+from biasspark.config import Label, parse_measures
+from biasspark.corpus.survey import (
+    MAX_ROWS_A_RANGE,
+    MAX_VALUES,
+    Survey,
+    choose_cutpoints,
+    no_positive_fault,
+    order_values,
+    quantiles_of,
+)
 from biasspark.errors import InputError
 from tests.harness.least_configuration import raised_fault
 
@@ -82,3 +90,8 @@ def test_cutpoints_are_thresholds_as_the_column_holds_them_and_bin_edges(
     assert scores[m.index_of(m.thresholds)].tolist() == [0.5, 0.7]
     assert tuple(scores[m.index_of(m.bin_edges)].tolist()) == m.bin_edges
     assert choose_cutpoints(parse_measures(asked), survey, schema) == {}
+
+
+def test_positive_labels_in_another_spelling_are_counted() -> None:
+    fault = no_positive_fault(Label(column="y", positive=("toxic",)), {"toxic": (False, 412)})
+    assert all(part in str(fault) for part in ("'y'", "412 rows", '"toxic"'))
