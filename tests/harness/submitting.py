@@ -208,7 +208,7 @@ def standalone(home: Path, folder: Path) -> Iterator[Standalone]:
 def daemon(
     home: Path, folder: Path, main: str, *arguments: str, **environment: str
 ) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a class with Spark's own beside it for a block; give the process and its log."""
+    """Start a main class by ``spark-class`` for a block; give the process and its log."""
     folder.mkdir()
     log, command = folder / "log", [str(home / "bin" / "spark-class"), main, *arguments]
     with log.open("wb") as out, running(command, folder, out, SPARK_HOME=str(home), **environment) as process:

@@ -162,6 +162,14 @@ N_SURVEYS = 2
 
 
 @pytest.mark.slow
+def test_trials_cost_one_more_scan_and_shuffle(spark: SparkSession, repeated: str) -> None:
+    surveying = survey_for_ranking(spark.read.parquet(repeated), configure(repeated, pinned_auc={"trials": 2}), "id")
+    with surveying as surveyed, watch(spark, JOINED_ROWS) as effort:
+        assert measure(surveyed).sampled is not None
+    assert (effort.n_queries, effort.n_scans, effort.n_shuffles) == (2, 2, 2)
+
+
+@pytest.mark.slow
 def test_attribution_scans_and_shuffles_rows_once_after_its_surveys(spark: SparkSession, repeated: str) -> None:
     """All searches are a query for each level of the trees, which take slices along, two more, and one for min_gain."""
     searched = SEARCHES | {"targets": ["auc", "cross_entropy", "gini"]}

@@ -228,11 +228,12 @@ def test_without_a_run_date_column_only_what_is_configured_is_named(
 # ---- the rows of a run date
 
 
-def test_only_the_rows_of_the_run_date(spark: SparkSession, formats: Path) -> None:
-    """And those of a filter."""
-    assert sorted(row.id for row in read(spark, formats / "parquet", run_date_column="day").collect()) == [0, 1, 5]
-    rows = read(spark, formats / "parquet", filter="s > 0.1", run_date_column="day")
-    assert sorted(row.id for row in rows.collect()) == [1, 5]
+@pytest.mark.parametrize(
+    "column", ["day", *(pytest.param(name, marks=pytest.mark.slow) for name in ("moment", "night"))]
+)
+def test_only_the_rows_of_the_run_date(spark: SparkSession, formats: Path, column: str) -> None:
+    rows = read(spark, formats / "parquet", run_date_column=column)
+    assert sorted(row.id for row in rows.collect()) == [0, 1, 5]
 
 
 def test_a_text_without_a_date_has_no_run_date(spark: SparkSession) -> None:
@@ -253,10 +254,19 @@ def test_a_date_begins_and_ends_at_midnight_of_the_session(spark: SparkSession, 
     assert sorted(row.id for row in rows.select("id").collect()) == ([1, 2, 4] if kind == "STRING" else [1, 2])
 
 
-def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, formats: Path) -> None:
-    fault = raised_fault(InputError, read, spark, formats / "parquet", run_date_column="id")
-    assert (fault.path, fault.value) == (("corpus", "run_date_column"), "id")
-    assert "of type int" in str(fault.rule)
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("id", "int"), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("y", "boolean"), ("s", "double")))],
+)
+def test_a_run_date_column_that_holds_no_dates(spark: SparkSession, formats: Path, column: str, kind: str) -> None:
+    fault = raised_fault(InputError, read, spark, formats / "parquet", run_date_column=column)
+    assert (fault.path, fault.value) == (("corpus", "run_date_column"), column)
+    assert f"of type {kind}" in str(fault.rule)
+
+
+def test_a_filter_and_the_run_date_together(spark: SparkSession, formats: Path) -> None:
+    rows = read(spark, formats / "parquet", filter="s > 0.1", run_date_column="day")
+    assert sorted(row.id for row in rows.collect()) == [1, 5]
 
 
 def test_text_is_read_only_where_it_is_needed(spark: SparkSession, formats: Path) -> None:
