@@ -22,7 +22,7 @@ from biasspark.text import closest_match, show_value
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
 MAX_CATEGORICAL = 58
 NAME_ANOTHER = Words(
-    "Name one that it has, or set `[corpus] options = { mergeSchema = true }` where only some files have it.",
+    "Name one that it has. If only some Parquet files have it, set `[corpus] options = { mergeSchema = true }`.",
     "Name one that it has.",
 )
 

@@ -129,7 +129,7 @@ def auc_interval(auc: Floats, variance: Floats, n_low: Ints | Floats, n_high: In
 def interval_of_auc(
     auc: float | None, variance: float | None, n_low: int, n_high: int, level: float
 ) -> tuple[float, float, str | None]:
-    """Return the ends and the method of one AUC's `auc_interval`: NaN where there is none, no method without an AUC."""
+    """Return the ends and the method of one AUC's `auc_interval`: NaN without an interval, no method without an AUC."""
     arrays = [np.array([value], np.float64) for value in (auc, variance, n_low, n_high)]
     low, high, method = auc_interval(arrays[0], arrays[1], arrays[2], arrays[3], level)
     return low.item(), high.item(), None if auc is None else method.item()

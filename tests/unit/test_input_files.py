@@ -26,5 +26,5 @@ from biasspark.errors import InputError
 )
 def test_files_that_spark_skips(names: list[str], read: list[str], skipped: list[str]) -> None:
     corpus = Corpus(name="c", path="/c")
-    with pytest.raises(InputError, match=f": {', '.join(skipped)}") if skipped else nullcontext():
+    with pytest.raises(InputError, match=rf": {', '.join(skipped)}\.$") if skipped else nullcontext():
         refuse_skipped(names, read, ["id", "day", "hour"], corpus)
