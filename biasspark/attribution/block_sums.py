@@ -1,9 +1,10 @@
 """The values of the rows of a block, and their sums by cell.
 
-    blocks of rows --sum_blocks--> cells of each block, and sums of values over the rows of each cell
+    blocks of rows --sum by cell--> sums of each block --one small shuffle by a hash of the cell--> sums of all rows
 
-Trees, slices and tables ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions
-are looked up in the cells, of which there are far fewer: each level of a tree reads far less.
+Trees and slices ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions are
+looked up in the cells. There are far fewer cells than rows, and in more rows hardly more: so each level of a tree takes
+about as long for many rows as for few.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from biasspark.arrays import Flags, Floats, Ints
 from biasspark.attribution.losses import LOSSES, losses
 from biasspark.attribution.moments import LARGEST_BITS
 from biasspark.features import Condition
-from biasspark.ranking.kernels.row_block import Cells, RowBlock, SmallInts
-from biasspark.ranking.kernels.sorted_runs import collapse
-from biasspark.ranking.range_job import CountsRow, map_to_counts
-from biasspark.ranking.row_blocks import BLOCK, Blocks, read_blocks
-from biasspark.ranking.task_rows import Batches
+from biasspark.ranking.kernels.row_block import CellColumns, Cells, RowBlock, SmallInts, number_cells
+from biasspark.ranking.kernels.sorted_runs import collapse, split_by_code
+from biasspark.ranking.range_job import count_ranges, cut_batches
+from biasspark.ranking.row_blocks import BLOCK, BLOCKS_A_TASK, Blocks, Query, Search, read_blocks
+from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 
 AUC = "auc"
+
+CELLS_A_PART = 1 << 18
+"""The cells whose sums a worker adds up at once. A model and a slice add 24 to 48 bytes to each."""
 
 
 class Target(NamedTuple):
@@ -114,7 +118,7 @@ class SummedValue(NamedTuple):
 
 
 class CellSums(NamedTuple):
-    """The cells of a block of a model, and the sums over their rows, int64, shape (3, cells).
+    """Cells of a model, and the sums over their rows, int64, shape (3, cells).
 
     For each summed value, they are the number of rows, the sum of their values, and the sum of how far those below the
     ceiling lie below it. Values that no row has are missing.
@@ -135,12 +139,54 @@ class CellSums(NamedTuple):
                 sums[value] = add_by_code(block.cell[rows], columns, block.cells.size)
         return CellSums(block.cells, sums)
 
+    @staticmethod
+    def join(parts: Sequence[CellSums]) -> CellSums:
+        """Add up sums. The cells of the result differ in their bins or their half: in nothing else."""
+        described = [[np.zeros(cells.size), cells.honest, *cells.bins] for cells, _ in parts]
+        cell, values = number_cells([*np.concatenate(described, axis=1).astype(np.int64)])
+        columns = CellColumns(1, n_features=len(values) - 2)
+        ends = np.cumsum([cells.size for cells, _ in parts])
+        sums: dict[SummedValue, Ints] = {}
+        for codes, part in zip(np.split(cell, ends[:-1]), parts, strict=True):
+            for value, of_part in part.sums.items():
+                added = add_by_code(codes, of_part, values.shape[1])
+                sums[value] = sums[value] + added if value in sums else added
+        return CellSums(Cells(columns, values), sums)
 
-def sum_blocks(blocks: Blocks, values: Sequence[SummedValue]) -> Blocks:
-    """Return the `CellSums` of blocks. Lazy; no shuffle."""
+    def split(self, n_parts: int) -> Iterator[tuple[int, CellSums]]:
+        """Yield each part of the cells, and its number, by a hash of the bins."""
+        numbers = (hash_bins(self.cells.bins) % np.uint64(n_parts)).astype(np.int64)
+        for number, chosen in enumerate(split_by_code(numbers, n_parts)):
+            cells = self.cells._replace(values=self.cells.values[:, chosen])
+            yield number, CellSums(cells, {value: sums[:, chosen] for value, sums in self.sums.items()})
 
-    def rows(batches: Batches) -> Iterator[CountsRow]:
-        for model, score_range, block in read_blocks(batches):
-            yield model, 0, score_range, BLOCK, CellSums.of(block, model, values)
 
-    return replace(blocks, frame=map_to_counts(blocks.frame, rows))
+def count_cells() -> Search[int]:
+    """Count the cells of all blocks of the model that has most. One query."""
+
+    def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
+        yield 0, 0, [np.array([block.cells.size])]
+
+    answer = yield Query(measure)
+    return max((int(n_cells[0]) for [n_cells] in answer.values()), default=0)
+
+
+def sum_blocks(blocks: Blocks, values: Sequence[SummedValue], n_cells: int) -> Blocks:
+    """Return the `CellSums` of all rows, in parts of cells, given the result of `count_cells`.
+
+    Lazy; one shuffle of the sums of each block.
+    """
+    n_parts = max(-(-n_cells // CELLS_A_PART), 1)
+
+    def cut(batches: Batches) -> Iterator[Part]:
+        for model, _, block in read_blocks(batches):
+            for part, sums in CellSums.join([CellSums.of(block, model, values)]).split(n_parts):
+                yield Part(model, 0, part, Kind.ROWS, sums)
+
+    def join(_: Key, parts: Parts) -> Iterator[tuple[int, CellSums]]:
+        yield BLOCK, CellSums.join(parts[Kind.ROWS])
+
+    models = {value.target.model for value in values}
+    parts = cut_batches(blocks.frame, cut)
+    joined = count_ranges(parts, [range(1, n_parts)] * (max(models) + 1), 1, join, BLOCKS_A_TASK)
+    return replace(blocks, frame=joined)

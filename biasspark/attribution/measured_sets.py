@@ -210,7 +210,8 @@ def _vary_chunk(
     def measure(key: Key, parts: Parts) -> list[tuple[int, BigInts]]:
         return [(0, sum_range(parts, by_number[key[:2]]))] if Kind.ROWS in parts else []
 
-    parts, n_blocks = range_job.cut_batches(blocks.frame, cut), row_blocks.BLOCKS_A_TASK
+    assert blocks.compared is not None
+    parts, n_blocks = range_job.cut_batches(blocks.compared, cut), row_blocks.BLOCKS_A_TASK
     counts = range_job.count_ranges(parts, list(edges.values()), blocks.columns.n_slices, measure, n_blocks)
     combined = range_job.combine_counts(counts, range_job.sum_arrays, row_blocks.N_GROUPS)
     return {

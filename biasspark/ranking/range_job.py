@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from operator import itemgetter
 from typing import Any, TypeAlias
 from zipimport import zipimporter
@@ -25,7 +25,6 @@ from zipimport import zipimporter
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from biasspark.arrays import Floats
 from biasspark.corpus.encoding import Encoding
 from biasspark.ddl import arrow_schema, to_batch
 from biasspark.ranking.kernels.codec import dump, load
@@ -67,7 +66,7 @@ def cut_batches(rows: DataFrame, cut: Callable[[Batches], Iterable[Part]]) -> Da
 
 def count_ranges(
     parts: DataFrame,
-    boundaries: Sequence[Floats],
+    boundaries: Sequence[Sized],
     n_slices: int,
     measure: Measure,
     groups_a_task: int = GROUPS_A_TASK,
@@ -89,7 +88,7 @@ def map_to_counts(rows: DataFrame, measure: Callable[[Batches], Iterator[CountsR
 
 
 def gather_ranges(
-    parts: DataFrame, boundaries: Sequence[Floats], n_slices: int, groups_a_task: int = GROUPS_A_TASK
+    parts: DataFrame, boundaries: Sequence[Sized], n_slices: int, groups_a_task: int = GROUPS_A_TASK
 ) -> DataFrame:
     """Bring the parts of every range together in one task: one shuffle. `boundaries` are of the models in `parts`.
 

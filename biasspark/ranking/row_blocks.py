@@ -136,9 +136,10 @@ class RowRanking:
                 placed = stack.enter_context(kept(placed, large_rows=True))
             n_groups = len(self.encoding.models) * len(self.encoding.slices) * len(searches)
             (ranges, *answers), row_counts = read_answers(placed, queries, max(n_groups, N_GROUPS))
-            frame = placed.where(F.col("chunk") == BLOCK)
+            frame, compared = placed.where(F.col("chunk") == BLOCK), None
             if self.comparisons:
-                frame = frame.union(stack.enter_context(kept(self.compare(placed), large_rows=True)))
+                compared = stack.enter_context(kept(self.compare(placed), large_rows=True))
+                frame = frame.union(compared)
             counts = make_counts(self.encoding, row_counts, sorted(ranges.items()), (), None)
             if counts.cells.max(initial=0) > MAX_OPPOSITE:
                 raise InputError(
@@ -147,7 +148,7 @@ class RowRanking:
                     "the rows, by a `filter`."
                 )
             results = {name: send(searches[name], answer)[1] for name, answer in zip(searches, answers, strict=True)}
-            yield RankedBlocks(Blocks(frame, self.description.columns), counts, results)
+            yield RankedBlocks(Blocks(frame, self.description.columns, compared), counts, results)
 
     def place(self, examples: DataFrame, queries: Sequence[Query]) -> DataFrame:
         """Return the blocks of single models, and the rows of comparisons, placed among the scores of baselines.
@@ -241,10 +242,11 @@ class RowRanking:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks, and the columns of their cells."""
+    """Blocks, the columns of their cells, and the blocks of comparisons alone, if there are any."""
 
     frame: DataFrame
     columns: CellColumns
+    compared: DataFrame | None = None
 
 
 @dataclass(frozen=True)

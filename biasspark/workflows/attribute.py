@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
 from biasspark.attribution import attribution_warnings
-from biasspark.attribution.block_sums import AUC, SummedValue, Target, sum_blocks
+from biasspark.attribution.block_sums import AUC, SummedValue, Target, count_cells, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, sum_losses
@@ -158,6 +158,8 @@ def rank_surveyed(surveyed: SurveyedRows, *, with_losses: bool = True) -> Iterat
     if with_losses or attribution.slice_search:
         links = [attribution.link.get(model) for model in encoding.models]
         searches["losses" if with_losses else "means"] = sum_losses(links, surveyed.names, attribution.segments)
+    if attribution.grows_trees or attribution.slice_search:
+        searches["cells"] = count_cells()
     if attribution.pairs:
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.values.features, surveyed.names, attribution.pairs, level)
@@ -296,7 +298,7 @@ def search_rows(
     if searches:
         names = ", ".join(dict.fromkeys(kind for kind, _ in searches))
         with surveyed.job(f"search {names}"):
-            by_cell = sum_blocks(ranked.blocks, [value for _, value in searches])
+            by_cell = sum_blocks(ranked.blocks, [value for _, value in searches], ranked.results["cells"])
             with kept(by_cell.frame, large_rows=True) as frame:
                 kept_sums = replace(by_cell, frame=frame)
                 answers = run_searches(kept_sums, [*searches.values()], lambda n: stage(f"searching {names}: step {n}"))

@@ -12,6 +12,7 @@ import pyspark.sql.functions as F
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from biasspark.attribution.block_sums import CELLS_A_PART
 from biasspark.columns import GROUP
 from biasspark.config import PinnedAuc, PinnedSkew
 from biasspark.corpus.encoding import Encoding
@@ -137,4 +138,4 @@ def test_rows_are_ranked_into_the_blocks_of_the_oracle(spark: SparkSession) -> N
 
 def test_what_is_computed_of_blocks_is_what_it_is_without_an_engine(spark: SparkSession) -> None:
     blocks = blocks_of([Ranked(rows, [0.45, 0.55]) for rows in draw_models()])
-    assert compute_all(on_spark(spark, blocks), [0.5]) == compute_all(blocks, [0.5])
+    assert compute_all(on_spark(spark, blocks), [0.5], 2 * CELLS_A_PART) == compute_all(blocks, [0.5], 1)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biasspark.attribution.block_sums import SummedValue, Target, sum_blocks
+from biasspark.attribution.block_sums import CELLS_A_PART, SummedValue, Target, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import Placed, read_sets
 from biasspark.attribution.losses import sum_losses
@@ -233,7 +233,7 @@ def test_placements_past_32_bits_are_exact() -> None:
 # ---- whatever the ranges, the tasks and the order of rows
 
 
-def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
+def compute_all(blocks: Blocks, baseline_edges: Sequence[float], n_cells: int) -> list[Any]:
     targets = [*TARGETS, *COMPARED]
     wanted = SliceSearch(max_predicates=2, most=4, min_rows=3)
     searched = [Target(0, 0, "auc"), Target(0, 1, "auc")]
@@ -243,7 +243,7 @@ def compute_all(blocks: Blocks, baseline_edges: Sequence[float]) -> list[Any]:
     settings = TreeSettings(max_depth=2, min_leaf=4)
     searches: list[Any] = [grow_tree(FEATURES, value, settings, 0.0) for value in of_trees]
     searches += [search_slices(FEATURES, value, wanted) for value in of_slices]
-    results = run_searches(sum_blocks(blocks, [*of_trees, *of_slices]), searches)
+    results = run_searches(sum_blocks(blocks, [*of_trees, *of_slices], n_cells), searches)
     trees, slices = results[: len(targets)], [best.conditions() for best in results[len(targets) :]]
     crosses = find(blocks, count_pairs_of_groups(encoding, {"g": ("a", "b", "c")}))
     nodes = {target: [node.condition for node in tree] for target, tree in zip(targets, trees, strict=True)}
@@ -262,7 +262,7 @@ def draw_models() -> list[list[Example]]:
 
 @cache
 def compute_whole() -> list[Any]:
-    return compute_all(blocks_of(list(map(Ranked, draw_models()))), [])
+    return compute_all(blocks_of(list(map(Ranked, draw_models()))), [], 1)
 
 
 CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
@@ -273,13 +273,15 @@ CUTS = st.lists(st.floats(0.25, 0.7), max_size=5, unique=True).map(sorted)
     cuts=st.tuples(CUTS, CUTS, CUTS),
     baseline_edges=CUTS,
     n_tasks=st.integers(1, 4),
+    n_parts=st.integers(1, 3),
     seed=st.randoms(use_true_random=False),
 )
-def test_ranges_tasks_and_the_order_of_rows_change_no_bit(
-    cuts: tuple[list[float], ...], baseline_edges: list[float], n_tasks: int, seed: Any
+def test_ranges_tasks_parts_and_the_order_of_rows_change_no_bit(
+    cuts: tuple[list[float], ...], baseline_edges: list[float], n_tasks: int, n_parts: int, seed: Any
 ) -> None:
     shuffled = [Ranked(seed.sample(rows, len(rows)), edges) for rows, edges in zip(draw_models(), cuts, strict=True)]
-    assert compute_all(blocks_of(shuffled, n_tasks), baseline_edges) == compute_whole()
+    computed = compute_all(blocks_of(shuffled, n_tasks), baseline_edges, n_parts * CELLS_A_PART)
+    assert computed == compute_whole()
 
 
 def test_there_is_something_that_could_change() -> None:

@@ -265,7 +265,7 @@ def search_blocks(
     blocks: Blocks, targets: Sequence[Target], means: Sequence[float], features: Sequence[Feature] = BLOCK_FEATURES
 ) -> list[BestSlices]:
     values = [SummedValue.of(target, N_ROWS, mean) for target, mean in zip(targets, means, strict=True)]
-    return run_searches(sum_blocks(blocks, values), [search_slices(features, value, WANTED) for value in values])
+    return run_searches(sum_blocks(blocks, values, 1), [search_slices(features, value, WANTED) for value in values])
 
 
 def train_mean(rows: Sequence[Example], part: int) -> float:

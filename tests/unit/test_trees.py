@@ -47,7 +47,7 @@ def test_trees_over_blocks_are_those_of_loops() -> None:
         *(Target(2, 0, "auc"), Target(2, 1, "auc"), Target(0, 2, "auc"), Target(3, 0, "auc")),
     ]
     values = [SummedValue.of(target, N_ROWS) for target in targets]
-    grown = run_searches(sum_blocks(blocks, values), [grow_tree(FEATURES, value, SETTINGS, 0.0) for value in values])
+    grown = run_searches(sum_blocks(blocks, values, 1), [grow_tree(FEATURES, value, SETTINGS, 0.0) for value in values])
     for tree, target in zip(grown[:-2], targets[:-2], strict=True):
         members = [row for row in models[target.model].rows if row.in_slice(target.slice)]
         nodes = {node.node_id: {row for row in members if row.meets(node.condition)} for node in tree}
@@ -62,7 +62,7 @@ def test_each_level_is_announced_before_it_runs() -> None:
     steps: list[int] = []
     value = SummedValue.of(Target(0, 0, "auc"), len(rows))
     search = grow_tree(FEATURES, value, TreeSettings(max_depth=3, min_leaf=5), 0.0)
-    [tree] = run_searches(sum_blocks(blocks, [value]), [search], steps.append)
+    [tree] = run_searches(sum_blocks(blocks, [value], 1), [search], steps.append)
     assert steps == [1, 2, 3] == [*range(1, 1 + max(node.node_id.bit_length() - 1 for node in tree))]
 
 
