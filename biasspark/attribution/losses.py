@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
 from math import exp, inf, log, sqrt
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -25,7 +24,7 @@ from biasspark.ranking.kernels.sorted_runs import find_starts
 from biasspark.ranking.row_blocks import Query, Search
 
 LOSSES = ("cross_entropy", "gini")
-_VALUES = ("normalized", *LOSSES, *(f"normalized_{loss}" for loss in LOSSES))
+_VALUES = (*LOSSES, "normalized", *(f"normalized_{loss}" for loss in LOSSES))
 LIMITS = {"cross_entropy": (0.0, inf), "gini": (0.0, 1.0), "normalized": (0.0, 0.5)}
 """The ranges of mean values."""
 _COLUMNS = ("cross_entropy", "gini_impurity", "mean_normalized_attribution")
@@ -115,26 +114,28 @@ def _sum_block(block: RowBlock, link: str | None) -> Ints:
         for first in range(0, len(starts), _SCORES_AT_ONCE):
             begins, end = starts[first : first + _SCORES_AT_ONCE], starts[first + _SCORES_AT_ONCE :][:1]
             distinct, cell = rows[begins], block.cell[rows[begins[0] : end[0] if len(end) else None]]
-            row_losses = losses(block.scores[distinct], label, link)
-            limbs = [*chain(*map(cut_moments, row_losses))]
+            row_losses = np.stack(losses(block.scores[distinct], label, link))
+            limbs = np.concatenate([np.ones((1, len(distinct))), *map(cut_moments, row_losses)])
             for number, sets_of_slice in enumerate(members):
                 set_counts = sets_of_slice[:, cell]
                 if len(cell) > len(begins):  # otherwise each row has its own score
                     set_counts = np.add.reduceat(set_counts, begins - begins[0], axis=1, dtype=np.int64)
-                ordered, n_opposite = block.placed(number, distinct), block.totals[1 - label, number]
+                inside = np.flatnonzero(set_counts[1])  # the scores that rows of the slice have
+                ordered, n_opposite = block.placed(number, distinct[inside]), block.totals[1 - label, number]
                 normalized = ordered / (4 * n_opposite) if n_opposite else np.zeros(len(ordered))
-                both = chain(*(cut_moments(normalized + loss) for loss in row_losses))
-                summed = np.stack([np.ones_like(ordered), *cut_moments(normalized), *limbs, *both])
-                sums[number, :, label] += _sum_by_set(set_counts, summed)
+                both = [normalized, *(normalized + row_losses[:, inside])]
+                of_slice = np.concatenate([*map(cut_moments, both)], dtype=np.float64)
+                sums[number, :, label, : len(limbs)] += _sum_by_set(set_counts, limbs)
+                sums[number, :, label, len(limbs) :] += _sum_by_set(set_counts[:, inside], of_slice)
     return sums
 
 
-def _sum_by_set(counts: Ints, columns: Ints) -> Ints:
+def _sum_by_set(counts: Ints, columns: Floats) -> Ints:
     """Return the sums of columns over the rows of each set, given its rows with each score; shape (sets, columns)."""
-    # Columns are within ±2^33: sums over 2^20 rows are below 2^53, so that doubles hold them, and multiply faster.
+    # Columns are integers within ±2^33: sums over 2^20 rows are below 2^53, so that doubles hold them.
     if counts.sum(axis=1).max(initial=0) > 1 << 20:
-        return counts @ columns.T
-    return (counts.astype(np.float64) @ columns.T.astype(np.float64)).astype(np.int64)
+        return counts @ columns.astype(np.int64).T
+    return (counts.astype(np.float64) @ columns.T).astype(np.int64)
 
 
 def _read_labels(limbs_by_label: Sequence[Sequence[int]]) -> OfLabels:
