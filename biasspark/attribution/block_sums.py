@@ -29,7 +29,7 @@ from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 AUC = "auc"
 
 CELLS_A_PART = 1 << 18
-"""The cells whose sums a worker adds up at once. A model and a slice add 24 to 48 bytes to each."""
+"""The cells of blocks that a worker adds up at once, about. Each summed value has 24 bytes for each."""
 
 
 class Target(NamedTuple):
@@ -142,8 +142,8 @@ class CellSums(NamedTuple):
     @staticmethod
     def join(parts: Sequence[CellSums]) -> CellSums:
         """Add up sums. The cells of the result differ in their bins or their half: in nothing else."""
-        described = [[np.zeros(cells.size), cells.honest, *cells.bins] for cells, _ in parts]
-        cell, values = number_cells([*np.concatenate(described, axis=1).astype(np.int64)])
+        described = [[np.zeros(cells.size, np.int64), cells.honest, *cells.bins] for cells, _ in parts]
+        cell, values = number_cells([*np.concatenate(described, axis=1)])
         columns = CellColumns(1, n_features=len(values) - 2)
         ends = np.cumsum([cells.size for cells, _ in parts])
         sums: dict[SummedValue, Ints] = {}
@@ -161,7 +161,7 @@ class CellSums(NamedTuple):
             yield number, CellSums(cells, {value: sums[:, chosen] for value, sums in self.sums.items()})
 
 
-def count_cells() -> Search[int]:
+def count_block_cells() -> Search[int]:
     """Count the cells of all blocks of the model that has most. One query."""
 
     def measure(_: int, _range: int, block: RowBlock) -> Iterator[tuple[int, int, list[Ints]]]:
@@ -172,7 +172,7 @@ def count_cells() -> Search[int]:
 
 
 def sum_blocks(blocks: Blocks, values: Sequence[SummedValue], n_cells: int) -> Blocks:
-    """Return the `CellSums` of all rows, in parts of cells, given the result of `count_cells`.
+    """Return the `CellSums` of all rows, in parts of cells, given the result of `count_block_cells`.
 
     Lazy; one shuffle of the sums of each block.
     """

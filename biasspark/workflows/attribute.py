@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from biasspark.arrays import Ints
 from biasspark.attribution import attribution_warnings
-from biasspark.attribution.block_sums import AUC, SummedValue, Target, count_cells, sum_blocks
+from biasspark.attribution.block_sums import AUC, SummedValue, Target, count_block_cells, sum_blocks
 from biasspark.attribution.crosses import count_pairs_of_groups, list_named_pairs, measure_crosses
 from biasspark.attribution.influence import place_all
 from biasspark.attribution.losses import add_moments, list_correlations, list_losses, sum_losses
@@ -159,7 +159,7 @@ def rank_surveyed(surveyed: SurveyedRows, *, with_losses: bool = True) -> Iterat
         links = [attribution.link.get(model) for model in encoding.models]
         searches["losses" if with_losses else "means"] = sum_losses(links, surveyed.names, attribution.segments)
     if attribution.grows_trees or attribution.slice_search:
-        searches["cells"] = count_cells()
+        searches["cells"] = count_block_cells()
     if attribution.pairs:
         level = surveyed.measures.intervals.level
         searches["pairs"] = pair_segments(surveyed.values.features, surveyed.names, attribution.pairs, level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biasspark.attribution.block_sums import CellSums, SummedValue, Target
+from biasspark.attribution.block_sums import CellSums, SummedValue, Target, count_block_cells
 from biasspark.attribution.moments import LARGEST_BITS, cut_moments, read_moments
 from biasspark.attribution.slice_search import count_cells
 from biasspark.ranking.kernels.exact import dot
-from tests.fixtures.ranked_rows import cut_blocks, draw_examples
+from tests.fixtures.ranked_rows import Ranked, blocks_of, cut_blocks, draw_examples, find
 from tests.harness.grown_trees import feature_of
 from tests.oracle import attribution as oracle
 
@@ -45,6 +46,27 @@ def test_products_are_exact(bits: int, data: st.DataObject) -> None:
     pairs = data.draw(st.lists(st.tuples(factors, factors), max_size=30))
     first, second = (np.array([pair[n] for pair in pairs], np.int64) for n in (0, 1))
     assert dot(first, second) == sum(a * b for a, b in pairs)
+
+
+def test_cells_of_all_blocks_are_joined_and_split_into_parts() -> None:
+    """A cell is in one part, whatever the blocks, and has the rows of its bins and of its half."""
+    features = feature_of("x", 6, numeric=True, nullable=True), feature_of("k", 3, nullable=True)
+    rows, value = draw_examples(4, 200, features), SummedValue(Target(0, 0, "auc"), 20, 1 << 18)
+    wholes, blocks = ([*cut_blocks(rows, edges).values()] for edges in ([], [0.3, 0.6]))
+    whole, several = (
+        CellSums.join([CellSums.of(block, 0, [value]) for block in listed]) for listed in (wholes, blocks)
+    )
+    parts = [sums_by_cell(part, value) for _, part in several.split(3)]
+    assert {cell: sums for part in parts for cell, sums in part.items()} == sums_by_cell(whole, value)
+    assert sum(map(len, parts)) == whole.cells.size < sum(block.cells.size for block in blocks)
+    n_rows = {cell: sums[0] for part in parts for cell, sums in part.items()}
+    assert n_rows == Counter((row.honest, *row.bins) for row in rows)
+    assert find(blocks_of([Ranked(rows, [0.3, 0.6])]), count_block_cells()) == sum(block.cells.size for block in blocks)
+
+
+def sums_by_cell(part: CellSums, value: SummedValue) -> dict[tuple[int, ...], list[int]]:
+    keys = zip(part.cells.honest.tolist(), *part.cells.bins.tolist(), strict=True)
+    return dict(zip(keys, part.sums[value].T.tolist(), strict=True))
 
 
 def test_cells_are_counted_for_slices() -> None:
