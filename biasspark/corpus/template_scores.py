@@ -57,7 +57,7 @@ def template_scores(
         name_of(F.col(IDENTITY), encoding.names[: encoding.first_pair]).alias(IDENTITY),
         "n_rows",
         (F.col("mean_score") / F.col(_SCALE)).alias("mean_score"),
-        (F.sqrt(_sum_of_squares() / F.nullif(n_rows - 1, F.lit(0))) / F.col(_SCALE)).alias("sd_score"),
+        F.when(n_rows > 1, F.sqrt(_sum_of_squares() / (n_rows - 1)) / F.col(_SCALE)).alias("sd_score"),
     )
     return _suppress(named, measures.privacy)
 

@@ -79,8 +79,9 @@ def rank_rows(examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floa
         F.element_at(F.array(*map(F.lit, opposite)), F.col(_CODE) + 1).cast("bigint").alias(N_OPPOSITE),
         ORDERED_DOUBLED,
     )
-    ordered = F.col(ORDERED_DOUBLED)
-    normalized = ordered.cast("double") / F.nullif(4 * F.col(N_OPPOSITE), F.lit(0))
+    ordered, n_opposite = F.col(ORDERED_DOUBLED), F.col(N_OPPOSITE)
+    # PySpark 3.5.0 has a function nullif that refuses columns.
+    normalized = F.when(n_opposite > 0, ordered.cast("double") / (4 * n_opposite))
     return rows.select("*", (ordered / 4).alias("attribution"), normalized.alias("normalized_attribution"))
 
 
