@@ -3,8 +3,8 @@
     blocks of rows --sum by cell--> sums of each block --one small shuffle by a hash of the cell--> sums of all rows
 
 Trees and slices ask for sums over the rows that meet conditions. Rows are added up by cell once, and conditions are
-looked up in the cells. There are far fewer cells than rows, and in more rows hardly more: so each level of a tree takes
-about as long for many rows as for few.
+looked up in the cells, of which there are far fewer. Cells that several blocks have are joined, since with more rows
+there are more blocks, but few more cells: the time of a level grows less than the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from biasspark.ranking.task_rows import Batches, Key, Kind, Part, Parts
 AUC = "auc"
 
 CELLS_A_PART = 1 << 18
-"""The cells of blocks that a worker adds up at once, about. Each summed value has 24 bytes for each."""
+"""About how many cells of blocks a worker joins at a time, with 24 bytes for each summed value."""
 
 
 class Target(NamedTuple):
@@ -180,7 +180,8 @@ def sum_blocks(blocks: Blocks, values: Sequence[SummedValue], n_cells: int) -> B
 
     def cut(batches: Batches) -> Iterator[Part]:
         for model, _, block in read_blocks(batches):
-            for part, sums in CellSums.join([CellSums.of(block, model, values)]).split(n_parts):
+            of_block = CellSums.join([CellSums.of(block, model, values)])  # without what else cells differ in
+            for part, sums in of_block.split(n_parts):
                 yield Part(model, 0, part, Kind.ROWS, sums)
 
     def join(_: Key, parts: Parts) -> Iterator[tuple[int, CellSums]]:

@@ -87,10 +87,10 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
 def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Yield a frame whose rows are computed once, although they are read repeatedly.
 
-    Spark persists them, and large rows on disk alone: kept in memory, they leave so little of a small heap that up to
-    half of the time goes into collecting garbage. The embedded engine cannot persist, so they are written to a
-    temporary folder, uncompressed: compression takes longer than reading, and dictionaries and statistics of large rows
-    longer than writing. A task reads a row group at once, so rows of some MB each go in small groups.
+    Spark persists them, and large rows on disk alone: in memory they would fill a small heap, and Java would spend much
+    of the time collecting garbage. The embedded engine cannot persist, so they are written to a temporary folder,
+    uncompressed: compression takes longer than reading, and dictionaries and statistics of large rows longer than
+    writing. A task reads a row group at once, so rows of some MB each go in small groups.
     """
     spark = frame.sparkSession
     if not is_embedded(spark):
