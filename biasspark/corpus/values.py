@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import TypeVar
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
@@ -13,6 +14,7 @@ from pyspark.sql.utils import is_remote
 from biasspark.expressions.embedded_sql import without_suffix
 from biasspark.expressions.sql import quote_name, write_name
 
+V = TypeVar("V")
 _TRUE, _FALSE = ("t", "true", "y", "yes"), ("f", "false", "n", "no")
 
 
@@ -118,8 +120,8 @@ def first_true(cases: Sequence[tuple[Column, int]], otherwise: int) -> Column:
     return chosen.otherwise(F.lit(otherwise).cast("bigint"))
 
 
-def combine(operator: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
-    """Combine columns as a balanced tree: a chain of hundreds would be hundreds of levels deep."""
+def combine(operator: Callable[[V, V], V], parts: Sequence[V]) -> V:
+    """Combine columns or frames as a balanced tree: a chain of hundreds would be hundreds of levels deep."""
     while len(parts) > 1:
         parts = [reduce(operator, parts[n : n + 2]) for n in range(0, len(parts), 2)]
     return parts[0]

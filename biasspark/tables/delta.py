@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -266,12 +264,13 @@ class DeltaFolder(DeltaStore):
         log = self._log(spark, table) if is_embedded(spark) else None
         if log is None:
             return super().read(spark, table, *runs)
-        run_ids = {run.run_id for run in runs}
-        rows, reader = spark_schemas.no_rows(spark, table), spark.read.schema(stored_schema(table, self.partition))
-        for day, files in groupby(log.list_files({run.run_date for run in runs}, run_ids), key=itemgetter(0)):
-            day_rows = reader.parquet(*(str(file) for _, file in files)).withColumn(RUN_DATE.name, F.lit(day))
-            rows = rows.unionByName(day_rows)
-        return rows.where(F.col(RUN_ID.name).isin(*run_ids))
+        (run,) = runs
+        files = [str(file) for _, file in log.list_files([run.run_date], [run.run_id])]
+        if not files:
+            return spark_schemas.no_rows(spark, table)
+        rows = spark.read.schema(stored_schema(table, self.partition)).parquet(*files)
+        rows = rows.where(F.col(RUN_ID.name) == run.run_id).withColumn(RUN_DATE.name, F.lit(run.run_date))
+        return rows.select(*table.names)
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
         """See `PathStore.read_rows`. No job if delta-rs reads the table."""

@@ -272,15 +272,13 @@ class PathStore(ParquetStore):
             files = spark.read.schema(spark_schema(table)).option("basePath", self._folder(table))
             with absence(table.name):
                 return analyze(files.parquet(*(self.location(table, run) for run in runs)))
-        parts = []  # the embedded engine has no basePath, and reads a missing path as no rows
-        for run in runs:
-            folder = shared_folder(spark, self.location(table, run))
-            if folder is None or not any(folder.glob("*.parquet")):
-                raise FileNotFoundError(self.location(table, run))
-            partition = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
-            rows = spark.read.schema(stored_schema(table)).parquet(str(folder))
-            parts.append(rows.withColumns(partition).select(*table.names))
-        return reduce(DataFrame.unionByName, parts)
+        (run,) = runs  # the embedded engine has no basePath, and reads a missing path as no rows
+        folder = shared_folder(spark, self.location(table, run))
+        if folder is None or not any(folder.glob("*.parquet")):
+            raise FileNotFoundError(self.location(table, run))
+        partition = {RUN_DATE.name: F.lit(run.run_date), RUN_ID.name: F.lit(run.run_id)}
+        rows = spark.read.schema(stored_schema(table)).parquet(str(folder))
+        return rows.withColumns(partition).select(*table.names)
 
     def read_rows(self, spark: SparkSession, table: Table, *runs: Run) -> pa.Table:
         """Return the rows of one or more runs in a small table. Raises as ``read``."""

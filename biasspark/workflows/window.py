@@ -23,6 +23,7 @@ from biasspark.config import Config, Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import Survey, choose_cutpoints, order_values
+from biasspark.corpus.values import combine
 from biasspark.errors import ConfigError, InputError
 from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
@@ -91,11 +92,11 @@ def score_blocks(
 
 def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
     """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
-    blocks = no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))
+    blocks = [no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))]
     for index, run in enumerate(runs):
         with suppress(FileNotFoundError):  # the run kept no ranking, or its files are gone
-            blocks = blocks.unionByName(store.read(spark, SCORE_BLOCKS, run).withColumn(RUN, F.lit(index)))
-    return blocks
+            blocks.append(store.read(spark, SCORE_BLOCKS, run).withColumn(RUN, F.lit(index)))
+    return combine(DataFrame.unionByName, blocks)
 
 
 def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:

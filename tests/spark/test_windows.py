@@ -11,15 +11,18 @@ from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.tables.schemas import WINDOW_TABLES
+from biasspark.tables.schemas import SCORE_BLOCKS, WINDOW_TABLES
+from biasspark.tables.spark_schemas import no_rows
 from biasspark.workflows import export_table
 from biasspark.workflows import window as window_metrics
+from biasspark.workflows.window import read_score_blocks
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import run, write_config
 from tests.harness.running_jobs import Done, ask, run_main
@@ -31,6 +34,13 @@ TYPES = {"s2": pa.float32(), "groups": pa.list_(pa.string()), "k": pa.int32(), "
 
 def merge(config: Path, first: str, last: str, *flags: str) -> Done:
     return run_main(window_metrics.COMMAND, "--config", config, "--from", first, "--to", last, *flags)
+
+
+def test_a_window_may_have_many_runs(spark: SparkSession) -> None:
+    """The engine recurses over a plan, and the process ends if one is some hundreds of unions deep."""
+    store = Mock(read=lambda *_: no_rows(spark, SCORE_BLOCKS))
+    blocks = read_score_blocks(spark, store, [Mock()] * 400)
+    assert blocks.count() == 0
 
 
 def copy_warehouse(place: Place, folder: Path) -> tuple[str, str]:
