@@ -83,6 +83,8 @@ _COMPARISONS = _COMPARISON_SIGNS | {",", "->", "=>", "||"}
 _UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
+_LONGEST_CHAIN = 300
+"""The engine reads each AND, OR and operator in a deeper call, and the process ends at about 500."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
@@ -341,8 +343,15 @@ class _Expression:
 
     def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
-        texts, value, n = [], dict[int, str](), start
+        texts, value, n, n_joined = [], dict[int, str](), start, 0
         while n < stop:
+            token = self.tokens[n]
+            word = token.text.lower()
+            n_joined += (token.is_operator or word in ("and", "or")) - (word == "between")
+            n_joined = 0 if word in ("when", "then", "else", ",") else n_joined
+            if n_joined > _LONGEST_CHAIN:
+                fix = "Write IN (...), put parts of it into parentheses, or run it on Spark."
+                raise NotOnTheEmbeddedEngine(f"takes no chain of more than {_LONGEST_CHAIN} operators", fix)
             part, end = self._part(n)
             if self._is_between_values(n):
                 texts += [self._join(value, n), part]
