@@ -13,13 +13,13 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir, mkdtemp
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -38,9 +38,10 @@ from biasspark.corpus.csv_rows import refuse_unknown_header
 from biasspark.corpus.input_files import OF_PATTERNS, refuse_empty, refuse_files_of_tables, refuse_skipped, write_date
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
-from biasspark.errors import BiasSparkError, ConfigError, Fault, InputError, how_to_install, redact
+from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
 from biasspark.session.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
+from biasspark.session.spark_jobs import temporary_errors
 from biasspark.tables.delta import is_installed, list_features
 from biasspark.tables.storage_errors import describe_cause
 from biasspark.text import closest_match
@@ -56,6 +57,7 @@ _ROWS = 1 << 17
 _CONVERT_LOCK = Lock()
 _folders: list[TemporaryDirectory[str]] = []
 _converted: dict[object, Path] = {}
+_COPIES = "copies of the files of the corpus"
 
 
 def read_local_files(
@@ -225,7 +227,7 @@ def _list_files(root: Path, where: str) -> list[Path]:
 
 
 def _choose_files(files: list[Path], root: Path, corpus: Corpus, run_date: date | None) -> list[Path]:
-    """Return the files in partitions of the run date, all without such a partition, as `open_files` does."""
+    """Return the files in partitions of the run date, all without such a partition, like `input_files._open_files`."""
     if not (run_date and corpus.run_date_column) or "mergeschema" in corpus.lower_options:
         return files
     of_date = tuple(f"{corpus.run_date_column}={day}" for day in write_date(run_date))
@@ -382,33 +384,27 @@ def _convert_files(
     key = (root, tuple(states), how)
     with _CONVERT_LOCK:
         if key not in _converted:
-            with _copying():
+            with temporary_errors(_COPIES):
                 target = _temporary_folder()
-                for number, file in enumerate(files):
-                    _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
+                try:
+                    for number, file in enumerate(files):
+                        _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
+                except BaseException:  # of a range of dates, others may fit
+                    rmtree(target, ignore_errors=True)
+                    raise
             _converted[key] = target
         return _converted[key]
 
 
 def _link_files(files: Sequence[Path], folders: Sequence[Path]) -> tuple[Path, list[Path]]:
     """Create symbolic links to files, in folders below a new temporary folder; return that folder and the links."""
-    with _copying():
+    with temporary_errors(_COPIES):
         root = _temporary_folder()
         links = [root / folder / f"{number}.parquet" for number, folder in enumerate(folders)]
         for file, link in zip(files, links, strict=True):
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(file)
     return root, links
-
-
-@contextmanager
-def _copying() -> Iterator[None]:
-    """Name the system's temporary folder if a block cannot write to it."""
-    try:
-        yield
-    except OSError as error:
-        rule = f"copies of the files of the corpus could not be written to {gettempdir()}, {describe_cause(error)}."
-        raise BiasSparkError(f"{rule} Set TMPDIR to a folder with more space.") from error
 
 
 def _write_parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:

@@ -26,12 +26,15 @@ from biasspark.session_request import SessionRequest, current_request
 
 # ---- settings, and borrowed sessions
 
-_SETTINGS = {
-    # The numbers depend on these, so a job does not rely on the defaults of the cluster.
+_REQUIRED = {  # by all numbers
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+}
+_SETTINGS = {
+    # The numbers depend on these, so a job does not rely on the defaults of the cluster.
+    **_REQUIRED,
     # Spark writes a checksum of every page, but does not verify it by default.
     "parquet.page.verify-checksum.enabled": "true",
     # When Spark skips pages, it mixes values of different rows: integers in DELTA_BINARY_PACKED with booleans in RLE.
@@ -88,8 +91,8 @@ def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
             _N_JOBS[spark] -= 1
             if not _N_JOBS[spark]:
                 del _N_JOBS[spark], _PREVIOUS_SETTINGS[spark]
-                with suppress(Exception):  # the session is gone, and the job fails because of that
-                    for key, value in before.items():
+                for key, value in before.items():
+                    with suppress(Exception):  # it is refused; or the session is gone, because of which the job fails
                         if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
                             spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
@@ -104,7 +107,7 @@ _NO_JAVA = (
 )
 _NO_SERVER_URL = "--remote: it must be a URL such as sc://host:15002. Correct it, or SPARK_REMOTE."
 _LONGEST_SILENCE = 15.0
-"""Seconds for which a server may not answer."""
+"""The seconds to wait for an answer of a server."""
 # Artifacts of Iceberg, and of Delta from 4.0 on, name the version of Spark. Earlier releases of Delta are for one each.
 _RUNTIMES = (
     (re.compile(r"\b((?:iceberg-spark-runtime-|delta-spark_)(\d+\.\d+)_2\.\d+[:-][\w.-]*\w)"), ""),
@@ -206,8 +209,13 @@ def build_session(
     existing = engines.find_session()
     if existing is None and engines.choose_engine(request, settings.get("spark.master")) == "embedded":
         silence_query_context()
-        with start_faults():
+        try:
             return engines.embedded_session(settings)
+        except Exception as error:
+            cause = innermost_cause(error)
+            raise BiasSparkError(
+                f"The embedded engine did not start: {cause}. Run it on Spark (--engine spark)."
+            ) from error
     spark = _reconfigure(existing, settings, request) if existing else _start_spark(app_name, settings, request)
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):
@@ -300,6 +308,14 @@ def _reconfigure(spark: SparkSession, settings: Mapping[str, str], request: Sess
         if spark.conf.get(key, None) != value:
             with suppress(Exception):  # static settings cannot be changed
                 spark.conf.set(key, value)
+    faults = [
+        f"{key} = {present}: the numbers depend on it, and this session cannot change it. Set it to {settings[key]} where "
+        "the session is configured."
+        for key in _REQUIRED
+        if (present := spark.conf.get(key, None)) not in (None, settings[key])
+    ]
+    if faults:
+        raise ConfigError(*faults)
     return spark
 
 

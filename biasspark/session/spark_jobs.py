@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from errno import ENOSPC
 from importlib import import_module
-from tempfile import TemporaryDirectory
+from os import strerror
+from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
 from typing import TypeVar, cast
 
@@ -15,6 +17,7 @@ from pyspark import __version__, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
+from biasspark.errors import BiasSparkError, innermost_cause
 from biasspark.session.engines import is_connect, is_embedded
 
 T = TypeVar("T")
@@ -84,6 +87,19 @@ def run_side_by_side(spark: SparkSession, tasks: Sequence[Callable[[], T]]) -> l
 
 
 @contextmanager
+def temporary_errors(what: str) -> Iterator[None]:
+    """Name the system's temporary folder if a block, or the engine in it, cannot write files there."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and strerror(ENOSPC) not in str(error):
+            raise
+        cause = getattr(error, "strerror", None) or innermost_cause(error)
+        rule = f"{what} could not be written to {gettempdir()}, {cause}."
+        raise BiasSparkError(f"{rule} Set TMPDIR to a folder with more space.") from error
+
+
+@contextmanager
 def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
     """Yield a frame whose rows are computed once, although they are read repeatedly.
 
@@ -104,5 +120,6 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
         path = f"{folder}/rows"
         options = {"compression": "none", "dictionary_enabled": "false", "statistics_enabled": "none"}
         groups = "4" if large_rows else "1000000"
-        frame.write.options(**options, max_row_group_size=groups).parquet(path)
+        with temporary_errors("rows"):
+            frame.write.options(**options, max_row_group_size=groups).parquet(path)
         yield spark.read.schema(frame.schema).parquet(path)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biasspark.corpus import local_files
 from tests.harness.main_job import N_ROWS, RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import refuse_embedded as refuse
@@ -485,12 +486,18 @@ def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch
         file.unlink()
 
 
+def list_copies() -> list[Path]:
+    return sorted(Path(folder.name, name) for folder in local_files._folders for name in os.listdir(folder.name))
+
+
 def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:
     write_csv(tmp_path, "id,target,score,male,length,comment_text\n", "c,1,0.5,1,5,a\n")
     full = OSError(ENOSPC, "No space left on device")
+    before = list_copies()
     with mock.patch("biasspark.corpus.local_files.pq.ParquetWriter", side_effect=full):
         done = measure_csv(tmp_path)
     assert (done.code, "TMPDIR" in done.err) == (1, True)
+    assert list_copies() == before
 
 
 def test_a_long_header_line_whose_quote_has_no_end(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from errno import ENOSPC
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from pyspark import SparkContext
@@ -17,9 +19,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from biasspark import session
-from biasspark.errors import ConfigError, InputError
+from biasspark.errors import BiasSparkError, ConfigError, InputError
 from biasspark.session import engines, spark_jobs
 from biasspark.session.job_session import use_driver_python_on_local_masters
+from biasspark.session.spark_jobs import temporary_errors
 from biasspark.session_request import SessionRequest, current_request, session_requested
 
 JOB_SESSION = sys.modules["biasspark.session.job_session"]  # the name of a function
@@ -194,6 +197,57 @@ def test_a_session_of_another_engine_is_left_as_it_is(monkeypatch: pytest.Monkey
     with pytest.raises(ConfigError, match="engine = embedded"):
         JOB_SESSION.build_session("a job", {"spark.sql.ansi.enabled": "true"}, SessionRequest(engine="embedded"))
     assert settings == {}
+
+
+class Conf(dict[str, str]):
+    """Settings, of which some cannot be changed."""
+
+    fixed: frozenset[str] = frozenset()
+
+    def set(self, key: str, value: str) -> None:
+        if key in self.fixed:
+            raise ValueError(key)
+        self[key] = value
+
+    unset = dict.__delitem__
+
+
+def test_a_setting_that_numbers_depend_on_and_that_cannot_be_changed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = Conf({"spark.sql.session.timeZone": "Europe/Paris", "spark.sql.csv.parser.columnPruning.enabled": "true"})
+    conf.fixed = frozenset(conf)
+    monkeypatch.setattr(engines, "find_session", lambda: SimpleNamespace(conf=conf))
+    with pytest.raises(ConfigError, match=r"timeZone = Europe/Paris: .*UTC") as raised:
+        JOB_SESSION.build_session("a job", request=SessionRequest())
+    assert len(raised.value.faults) == 1
+
+
+def test_a_setting_that_cannot_be_restored_leaves_the_others_to_be_restored() -> None:
+    conf = Conf(a="1", b="2")
+    with JOB_SESSION.borrow(Mock(conf=conf), ("a", "b", "c")):
+        conf |= {"a": "3", "b": "4", "c": "5"}
+        conf.fixed = frozenset("a")
+    assert conf == {"a": "3", "b": "2"}
+
+
+def test_an_embedded_engine_that_does_not_start_is_not_called_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: object) -> None:
+        raise OSError("no loopback")
+
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    monkeypatch.setattr(engines, "find_session", lambda: None)
+    monkeypatch.setattr(engines, "embedded_session", start)
+    with pytest.raises(BiasSparkError, match=r"embedded .*: no loopback\.") as raised:
+        JOB_SESSION.build_session("a job", request=SessionRequest(engine="embedded"))
+    assert "elsewhere" not in str(raised.value)
+
+
+def test_a_full_temporary_folder_is_named_whoever_writes_to_it() -> None:
+    text = "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"
+    for error in (ValueError(text), OSError(ENOSPC, "No space left on device")):
+        with pytest.raises(BiasSparkError, match=r"No space left on device.*TMPDIR"), temporary_errors("rows"):
+            raise error
+    with pytest.raises(ValueError, match="^other$"), temporary_errors("rows"):
+        raise ValueError("other")
 
 
 def test_a_request_ends_with_its_job() -> None:
