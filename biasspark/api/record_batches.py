@@ -191,7 +191,9 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet:
-            return pa.dataset.dataset(path, format="parquet").to_table().to_reader(_BATCH)
+            is_published = any(Path(path).glob("run_date=*/run_id=*"))  # a table, with columns in the names of folders
+            partitioning = "hive" if is_published else None
+            return pa.dataset.dataset(path, format="parquet", partitioning=partitioning).to_table().to_reader(_BATCH)
         rows = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),

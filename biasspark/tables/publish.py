@@ -162,10 +162,10 @@ def _add_run(table: Table, rows: Rows, run: Run) -> Rows:
 
 
 def _value_faults(table: Table, rows: pa.Table) -> list[str]:
-    keys = set(zip(*(rows[name].to_pylist() for name in table.key_columns), strict=True))
+    n_keys = rows.group_by(list(table.key_columns), use_threads=False).aggregate([]).num_rows
     has_nan = [pc.fill_null(pc.is_nan(rows[name]), False).to_numpy() for name in _doubles(table)]
     n_nan = int(np.any(has_nan, axis=0).sum()) if has_nan else 0
-    return list(_contract_faults(table, len(rows), len(keys), n_nan))
+    return list(_contract_faults(table, len(rows), n_keys, n_nan))
 
 
 def _contract_faults(table: Table, n_rows: int, n_keys: int, n_nan: int) -> Iterator[str]:

@@ -258,18 +258,19 @@ def _create_views(spark: SparkSession, store: CatalogStore) -> tuple[str, ...]:
 
 def _create_view(spark: SparkSession, store: CatalogStore, view: View) -> None:
     name = store.view_name(view.name)
-    details: dict[str, str] = {}
+    text, comments = view.query, dict[str, str | None]()
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-        details = {row["col_name"]: row["data_type"] for row in rows}
+        comments = {row["col_name"]: row["comment"] for row in rows}
+        text = next((row["data_type"] for row in rows if row["col_name"] == "View Text"), text)
     except AnalysisException as error:
         # A missing view is created, and one that no longer resolves is replaced.
         if not has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
             raise
-    # Some catalogs do not return the text of a view.
-    if {column.name for column in view.columns} <= details.keys() and details.get(
-        "View Text", view.query
-    ) == view.query:
+    # Some catalogs do not return the text or the comments of a view.
+    if text == view.query and all(
+        comments.get(column.name, "-") in (None, "", column.comment) for column in view.columns
+    ):
         return
     if store.view_schema != store.schema:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")

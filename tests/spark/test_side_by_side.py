@@ -44,6 +44,15 @@ def test_the_frame_has_the_rows_of_both_models(spark: SparkSession) -> None:
     assert rows == sorted(expected, key=lambda row: (row["slice"], row["identity"]))
 
 
+def test_the_folder_of_a_published_table_has_its_runs(warehouse: Path) -> None:
+    compared = biasspark.side_by_side(str(warehouse / "bias_metrics"), "toxicity_1", "toxicity_6").to_pylist()
+    runs = {(row["run_date"], row["run_id"]) for row in compared}
+    assert runs == {(RUN_DATE, run_id) for run_id in ("rz_first", "r2_latest", "rz_wiki", "rz_crashed")}
+    expected = put_together(run_rows(), OF_RUN, with_crossed=True)
+    latest = [row for row in compared if row["run_id"] == "r2_latest"]
+    assert latest == sorted(expected, key=lambda row: [*map(str, (row["slice"], row["identity"]))])
+
+
 # ---- a published run
 
 

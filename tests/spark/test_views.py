@@ -241,12 +241,17 @@ def test_a_catalog_holds_the_views(spark: SparkSession, catalog: CatalogStore) -
     assert refresh_views(spark, catalog) == ()
     assert describe(spark, view)["Created Time"] == details["Created Time"]
 
-    # One of other columns is made anew, and so is one of another query, as an older version wrote it.
-    for query in ("SELECT 1 AS x", f"SELECT {', '.join(BIAS_METRICS.names)} FROM {catalog.name('bias_metrics')}"):
-        spark.sql(f"CREATE OR REPLACE VIEW {view} AS {query}")
+    # One of other columns is made anew, and so is one of another query or comment, as an older version wrote it.
+    commented = ", ".join(f"{name} COMMENT 'old'" for name in BIAS_METRICS.names)
+    for older in (
+        "AS SELECT 1 AS x",
+        f"AS SELECT {', '.join(BIAS_METRICS.names)} FROM {catalog.name('bias_metrics')}",
+        f"({commented}) AS {details['View Text']}",
+    ):
+        spark.sql(f"CREATE OR REPLACE VIEW {view} {older}")
         assert refresh_views(spark, catalog) == ()
         assert describe(spark, view)["View Text"] == details["View Text"]
-        assert spark.table(view).columns == list(BIAS_METRICS.names)
+        assert spark.table(view).schema == spark_schema(BIAS_METRICS)
 
 
 @pytest.mark.slow
