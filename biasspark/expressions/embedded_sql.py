@@ -83,8 +83,8 @@ _COMPARISONS = _COMPARISON_SIGNS | {",", "->", "=>", "||"}
 _UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
-_LONGEST_CHAIN = 300
-"""The engine reads each AND, OR and operator in a deeper call, and the process ends at about 500."""
+_MAX_WORDS = 5_000
+"""Names, keywords and signs but commas. The engine reads each operator in a deeper call; too many end the process."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
@@ -116,9 +116,15 @@ def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     if any(_LONG_NUMBER.fullmatch(token.text) for token in tokens):
         fix = "Write it with fewer, or as a floating-point number, such as 1e40."
         raise NotOnTheEmbeddedEngine("takes no number of more than 38 digits", fix)
-    expression = _Expression(tokens)
-    expression.check()
-    return expression.translate(0, len(tokens))
+    try:
+        if sum(token.kind not in ("number", "text") and token.text != "," for token in tokens) > _MAX_WORDS:
+            raise RecursionError
+        expression = _Expression(tokens)
+        expression.check()
+        return expression.translate(0, len(tokens))
+    except RecursionError:
+        fix = "Write IN (...) in place of a chain of OR, or run it on Spark."
+        raise NotOnTheEmbeddedEngine("cannot read an expression that is so deep", fix) from None
 
 
 def _read(text: str) -> Iterator[_Token]:
@@ -343,15 +349,8 @@ class _Expression:
 
     def translate(self, start: int, stop: int) -> str:
         """Translate a span of tokens: values, and the keywords and comparisons between them."""
-        texts, value, n, n_joined = [], dict[int, str](), start, 0
+        texts, value, n = [], dict[int, str](), start
         while n < stop:
-            token = self.tokens[n]
-            word = token.text.lower()
-            n_joined += (token.is_operator or word in ("and", "or")) - (word == "between")
-            n_joined = 0 if word in ("when", "then", "else", ",") else n_joined
-            if n_joined > _LONGEST_CHAIN:
-                fix = "Write IN (...), put parts of it into parentheses, or run it on Spark."
-                raise NotOnTheEmbeddedEngine(f"takes no chain of more than {_LONGEST_CHAIN} operators", fix)
             part, end = self._part(n)
             if self._is_between_values(n):
                 texts += [self._join(value, n), part]

@@ -144,6 +144,8 @@ _ENVIRONMENT = {
     "SAIL_EXECUTION__BATCH_SIZE": "100000",
     # With statistics of a file whose column has one value and NaN, it would read NaN as that value.
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
+    # It reads each operator of a predicate in a deeper call. With the default of 8 MiB, 600 of them end the process.
+    "SAIL_RUNTIME__STACK_SIZE": str(256 * 2**20),
     # The client would connect to the server through the proxy of `http_proxy`.
     "no_grpc_proxy": "127.0.0.1",
 }

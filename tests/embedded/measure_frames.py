@@ -124,6 +124,14 @@ def test_a_csv_keeps_its_texts_and_rejects_its_malformed_lines_as_in_a_job(tmp_p
     assert rows["row_id"][0].as_py() == "010"
 
 
+def test_a_deep_expression_is_computed(df: pd.DataFrame) -> None:
+    plain = "length % 2 = 0"
+    predicates = {"plain": plain, "deep": f"{'NOT ' * 800}({plain})"}
+    metrics = biasspark.bias_metrics(df, models="score", identities={"predicates": predicates}, **ROWS)
+    of_plain, of_deep = (metrics[metrics.identity == name].drop(columns="identity") for name in predicates)
+    assert bits(of_plain) == bits(of_deep)
+
+
 def call_functions(rows: Any) -> dict[str, Any]:
     measured = biasspark.measure(rows, **SUITE, templates="template", thresholds=[0.5])
     metrics, groups = measured.bias_metrics(), {**SUITE, "models": ["score"]}
