@@ -309,8 +309,8 @@ def _reconfigure(spark: SparkSession, settings: Mapping[str, str], request: Sess
             with suppress(Exception):  # static settings cannot be changed
                 spark.conf.set(key, value)
     faults = [
-        f"{key} = {present}: the numbers depend on it, and this session cannot change it. Set it to {settings[key]} where "
-        "the session is configured."
+        f"{key} = {present}: the numbers depend on it, and this session cannot change it. Set it to {settings[key]} "
+        "where the session is configured."
         for key in _REQUIRED
         if (present := spark.conf.get(key, None)) not in (None, settings[key])
     ]

@@ -246,7 +246,7 @@ def test_a_full_temporary_folder_is_named_whoever_writes_to_it() -> None:
     for error in (ValueError(text), OSError(ENOSPC, "No space left on device")):
         with pytest.raises(BiasSparkError, match=r"No space left on device.*TMPDIR"), temporary_errors("rows"):
             raise error
-    with pytest.raises(ValueError, match="^other$"), temporary_errors("rows"):
+    with pytest.raises(ValueError, match=r"^other$"), temporary_errors("rows"):
         raise ValueError("other")
 
 
