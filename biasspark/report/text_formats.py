@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -33,8 +34,8 @@ def escape_markdown(text: str) -> str:
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> int:
     """Write rows as CSV (RFC 4180), and return their number.
 
-    NULL is empty, and numbers have full precision. Text that a spreadsheet would take for a formula, because it begins
-    with ``= + - @``, a tab or CR, is preceded by an apostrophe.
+    NULL is empty, numbers have full precision, bytes are hexadecimal, and arrays of numbers are JSON. Text that a
+    spreadsheet would take for a formula, because it begins with ``= + - @``, a tab or CR, is preceded by an apostrophe.
     """
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(columns)
@@ -48,8 +49,10 @@ def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Iterable[obje
 def _csv_cell(value: object) -> object:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULA) else value
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray):  # classic Spark 3.5 and 4.0 return bytearray
         return value.hex()
+    if isinstance(value, list):
+        return json.dumps(value, default=int)  # a Decimal in an array is a whole number
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -70,22 +70,22 @@ class View(NamedTuple):
 
 def refresh_views(spark: SparkSession, store: Store) -> tuple[str, ...]:
     """Create or replace the views of all existing tables, and return warnings of failures. Files change in one step."""
-    if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
-        return _create_views(spark, store)
-    folder = store.local_folder
-    if folder is None or not folder.is_dir():
-        return (
-            f"views: not written, {store.root} is not a folder of this machine. spark_views, delta_views and "
-            "duckdb_views of biasspark.tables.views return their text.",
-        )
-    if isinstance(store, DeltaFolder):
-        texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
-    else:
-        try:
+    try:
+        if isinstance(store, CatalogStore) and not isinstance(store, DeltaFolder):
+            return _create_views(spark, store)
+        folder = store.local_folder
+        if folder is None or not folder.is_dir():
+            return (
+                f"views: not written, {store.root} is not a folder of this machine. spark_views, delta_views and "
+                "duckdb_views of biasspark.tables.views return their text.",
+            )
+        if isinstance(store, DeltaFolder):
+            texts = {SPARK_FILE: delta_views(list_relations(spark, store))}
+        else:
             tables = [table for table in TABLES.values() if next(find_data_files(folder / table.name), None)]
-        except InputError as error:
-            return (f"views: not written. {error}",)
-        texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
+            texts = {SPARK_FILE: spark_views(str(folder), tables), DUCKDB_FILE: duckdb_views(str(folder), tables)}
+    except InputError as error:
+        return (f"views: not written. {error}",)
     try:
         for name, text in texts.items():
             replace_local_file(folder / name, text.encode())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, partial
@@ -104,11 +104,10 @@ class RunContext:
         )
         published = publish(spark, tables, run, store, record)
         messages, text = list(record.warnings), ""
-        try:
+        with _failing_as_warning(run, messages):
             messages += refresh_views(spark, store)
+        with _failing_as_warning(run, messages):
             text = "\n\n".join(filter(None, [show(), judged.show()]))
-        except Exception as error:  # noqa: BLE001 - the run is published, whatever happens here
-            messages.append(f"{run.run_id} is published, but a later step failed: {cli.describe_unexpected(error)}")
         summary = {"job": run.job, "status": judged.status, "run_id": run.run_id, "run_date": run.run_date}
         summary |= {"engine": engine_of(spark)}
         summary |= {"n_rows": counts.n_rows, "n_rejected": counts.n_rejected, "rejects": counts.rejects}
@@ -116,6 +115,16 @@ class RunContext:
         summary |= {"gate": gate_result.outcome} if gate_result else {}
         text += "".join(f"\nwarning: {warning}" for warning in messages)
         return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)
+
+
+@contextmanager
+def _failing_as_warning(run: Run, warnings: list[str]) -> Iterator[None]:
+    """Turn any failure of a block into a warning: the run is published, whatever happens here."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - see above
+        faults = " ".join(cli.without_data(error).messages)
+        warnings.append(f"{run.run_id} is published, but a later step failed: {faults}")
 
 
 T = TypeVar("T")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, on_date, parse_out, write_stderr
 from biasspark.config import load_config
@@ -17,6 +17,7 @@ from biasspark.tables.ledger import list_shown
 from biasspark.tables.publish import describe_absence, read_frame, read_run
 from biasspark.tables.runs import Run
 from biasspark.tables.schemas import BIAS_RUNS, TABLES, Table, sort_rows
+from biasspark.tables.storage_errors import storage_errors
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import show_visibly
 
@@ -33,11 +34,15 @@ def read_table(spark: SparkSession, store: Store, table: Table, runs: Sequence[R
     with describe(spark, "export"):
         if table.per_row:
             (run,) = runs
-            frame = read_frame(spark, store, table, run).select(*table.names)
-            return frame.orderBy(*table.key_columns).toLocalIterator()
+            return _iterate(read_frame(spark, store, table, run), table, store.location(table, run))
         rows = pa.concat_tables([read_run(spark, store, table, run) for run in runs])
         batches = sort_rows(table, rows).to_batches()
     return (values for batch in batches for values in zip(*(c.to_pylist() for c in batch.columns), strict=True))
+
+
+def _iterate(frame: DataFrame, table: Table, location: str) -> Iterator[Iterable[object]]:
+    with describe(frame.sparkSession, "export"), storage_errors(location, "read"):
+        yield from frame.select(*table.names).orderBy(*table.key_columns).toLocalIterator()
 
 
 # ---- the command line

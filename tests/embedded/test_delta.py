@@ -20,6 +20,7 @@ from biasspark.tables.publish import publish, read_run
 from biasspark.tables.schemas import BIAS_RUNS, REJECTED_ROWS, TABLES, Table
 from tests.harness.main_job import RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import refuse_embedded as refuse
+from tests.harness.running_jobs import run_embedded
 from tests.harness.running_jobs import run_embedded_well as run
 from tests.harness.sample_run import record_of, start_run, suite_tables
 
@@ -122,6 +123,17 @@ def test_runs_have_the_same_bits_as_in_parquet(tmp_path: Path) -> None:
     assert "latest_bias_metrics" in (tmp_path / "delta" / "views.spark.sql").read_text("utf-8")
     run("report", "--config", config, "--run-date", NEXT_DATE, "--model-card", tmp_path / "card.md")
     assert run("measure", "--config", config, "--run-date", RUN_DATE, "--only-missing")["status"] == "skipped"
+
+
+def test_a_table_of_another_job_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
+    """Its table is plain Parquet, so views cannot be written: the outcome of the gate is printed all the same."""
+    write_corpus(tmp_path)
+    config = configure(tmp_path, "delta", gate={"rule": [{"name": "floor", "metric": "auc", "min": 0.1}]})
+    write_parquet(tmp_path / "delta" / "loss_by_segment", {"n": [1]})
+    done = run_embedded("measure", "--config", config, "--run-date", RUN_DATE)
+    assert done.code == 0, done.err
+    assert "\ngate: " in done.out
+    assert "delta/loss_by_segment" in done.summary["warnings"][-1]
 
 
 @pytest.mark.parametrize(

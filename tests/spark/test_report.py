@@ -205,10 +205,14 @@ def test_a_table_with_a_row_per_row_of_the_corpus_is_exported_in_order(
     assert run(config, "--table", "example_attributions", "--out", out, job=export)[0] == 0
     assert [row["row_id"] for row in csv.DictReader(io.StringIO(out.read_text("utf-8")))] == ["a", "b"]
     (file,) = Path(warehouse.location(TABLES["example_attributions"], attributed)).iterdir()
+    whole = file.read_bytes()
     parquet.write_table(parquet.ParquetFile(file).read().slice(1), file)
     code, _, err = run(config, "--table", "example_attributions", "--out", out, job=export)
     assert (code, "1 of 2 rows" in err) == (3, True)
     assert len(out.read_text("utf-8").splitlines()) == 3  # as before
+    file.write_bytes(whole[:4] + b"\xff" * 36 + whole[40:])  # the footer, by which rows are counted, is whole
+    code, _, err = run(config, "--table", "example_attributions", "--out", out, job=export)
+    assert (code, str(file.parent) in err) == (3, True), err
     code, _, err = run(config, "--table", "loss_by_segment", "--out", out, job=export)
     assert (code, warehouse.location(TABLES["loss_by_segment"], attributed) in err) == (3, True)  # its files are gone
     code, _, err = run(config, "--table", "auc_crosses", "--out", out, job=export)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 import decimal
 import errno
@@ -212,8 +213,13 @@ class TestOut:
 
     def test_bytes_are_written_as_hexadecimal_digits(self) -> None:
         written = io.StringIO()
-        write_csv(written, ["block"], [(b"\x00\xff",)])
-        assert written.getvalue() == "block\r\n00ff\r\n"
+        write_csv(written, ["block"], [(b"\x00\xff",), (bytearray(b"\x01"),)])
+        assert written.getvalue() == "block\r\n00ff\r\n01\r\n"
+
+    def test_arrays_are_written_as_json(self) -> None:
+        written = io.StringIO()
+        write_csv(written, ["u_left", "edges"], [([decimal.Decimal(10**30), None], [0.1, 2.0])])
+        assert list(csv.reader(io.StringIO(written.getvalue())))[1] == [f"[{10**30}, null]", "[0.1, 2.0]"]
 
 
 class TestExit:
