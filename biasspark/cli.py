@@ -46,13 +46,6 @@ exit codes of all commands:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM, SIGHUP)
 """
-DATED_EXAMPLES = """\
-examples:
-  %(prog)s --config conf/demo.toml --run-date 2026-03-31
-  %(prog)s --config conf/demo.toml --run-date 2026-03-31 --dry-run
-  %(prog)s --config conf/demo.toml --run-date 2026-03-31 \\
-      --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
-"""
 _CONFIGURATIONS = "biasspark demo writes demo.toml and attribution.toml to begin with; more are in conf/ of a clone."
 WIDEST_CELL = 60
 REMINDER = 3.0
@@ -62,10 +55,10 @@ PACKAGE = Path(__file__).parent
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a job: a table, a summary printed after it as JSON unless it is empty, and an exit code."""
+    """The result of a job: text, a summary printed after it as JSON unless it is empty, and an exit code."""
 
     summary: Mapping[str, object]
-    table: str = ""
+    text: str = ""
     exit_code: int = 0
 
 
@@ -150,6 +143,18 @@ CONFIGURED = (
     flag("--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE", help=_OVERRIDE),
 )
 DRY_RUN = flag("--dry-run", action="store_true", help="check configuration and schema, print the plan, and stop")
+
+
+def dated_examples(config: str) -> str:
+    """Return the examples of a job on one run date, with a configuration in ``conf/``."""
+    example = f"  %(prog)s --config conf/{config} --run-date 2026-03-31"
+    return f"""\
+examples:
+{example}
+{example} --dry-run
+{example} \\
+      --set label.threshold=0.8 --set 'slices."long ones"=comment_length > 500'
+"""
 
 
 def on_date(run_date: str) -> tuple[Flag, ...]:
@@ -335,7 +340,7 @@ def print_outcome(outcome: Outcome) -> int:
     summary = json.dumps(outcome.summary, default=str, allow_nan=False) if outcome.summary else ""
     try:
         with suppress(BrokenPipeError):
-            _write(sys.stdout, "".join(f"{part}\n" for part in (outcome.table, summary) if part))
+            _write(sys.stdout, "".join(f"{part}\n" for part in (outcome.text, summary) if part))
     except OSError as error:
         what = f"stdout could not be written: {error.strerror or error}. The outcome is not printed."
         write_stderr(f"{what} If a run was published, the ledger has it.\n")

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         listed = "".join(f"  {job:<14}{job_command.text}\n" for job, job_command in JOBS.items())
         explained = f"{HELP}{listed}\nbiasspark COMMAND --help explains the options of one."
         version = f"biasspark {import_module('biasspark').__version__}"
-        return print_outcome(Outcome(summary={}, table=version if name == "--version" else explained))
+        return print_outcome(Outcome(summary={}, text=version if name == "--version" else explained))
     if name not in JOBS:
         meant = closest_match(name, tuple(JOBS))
         fix = f" Did you mean {meant}?" if meant else ""

@@ -266,6 +266,8 @@ def _draw_trend(axes: Axes, report: ReportData, name: str, identity: str | None)
     axes.spines["left"].set_visible(False)
     dates = [day for day, row in points if row["model"] in report.models()]
     ends = sorted({min(dates), max(dates)}) if dates else []
-    axes.set_xticks([day.toordinal() for day in ends], [f"{day.day} {day:%b}" for day in ends])
+    is_long = bool(ends) and (ends[-1] - ends[0]).days > 364  # days and months alone may be those of another year
+    labels = [f"{day:%b %Y}" if is_long else f"{day.day} {day:%b}" for day in ends]
+    axes.set_xticks([day.toordinal() for day in ends], labels)
     axes.locator_params(axis="y", nbins=4)
     axes.margins(x=0.04, y=0.15)

@@ -22,7 +22,7 @@ from biasspark.report.cells import Row, describe_outside
 from biasspark.report.definitions import describe_bias
 from biasspark.report.report_data import MIN_ROWS, find_lowest, group_rows
 from biasspark.tables import schemas
-from biasspark.tables.schemas import MODEL_COMPARISONS, MODEL_SUMMARY, Table
+from biasspark.tables.schemas import BIAS_METRICS, MODEL_COMPARISONS, MODEL_SUMMARY, Table
 from biasspark.text import format_count, show_visibly
 
 SCREEN_WIDTH, MAX_SHOWN, MAX_SKEWED, FEWEST_OF_MODEL = 120, 10, 5, 3
@@ -80,8 +80,9 @@ def _screen_width() -> int:
     return max(SCREEN_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else sys.maxsize
 
 
-def show_suite(metrics: pa.Table, summaries: pa.Table) -> str:
+def show_suite(tables: Mapping[Table, pa.Table]) -> str:
     """Return the worst identities; without identities, the AUC of every model on all rows, then in slices."""
+    metrics, summaries = tables[BIAS_METRICS], tables[MODEL_SUMMARY]
     if len(metrics):
         return show_worst_identities(metrics)
     rows = summaries.append_column("n_rows", pc.add(summaries["n_negative"], summaries["n_positive"])).to_pylist()

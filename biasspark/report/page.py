@@ -103,11 +103,11 @@ def write_model_card(report: ReportData) -> str:
     Names are escaped: nothing in them is Markdown or HTML. Equal data give equal text.
     """
 
-    def escape(value: object) -> Markup:
+    def escape_printed(value: object) -> Markup:
         """Escape whatever a template prints, except what its macros have already escaped."""
         return value if isinstance(value, Markup) else Markup(escape_markdown(str(value)))
 
-    template = environment().overlay(finalize=escape).get_template("model_card.md.j2")
+    template = environment().overlay(finalize=escape_printed).get_template("model_card.md.j2")
     return template.render(report=report, models=report.models())
 
 
@@ -222,12 +222,8 @@ def draw_cards(report: ReportData, slices: Sequence[str], identities: Sequence[s
     counts = {(row["slice"], row["identity"]): row for row in reversed(report.rows("bias_metrics"))}
     cards = []
     for slice_name, identity in product(slices, identities):
-        pictures = [
-            (model, histograms[key], scales[model])
-            for model in report.models()
-            for key in [score_panels.PanelKey(slice_name, identity, model)]
-            if key in histograms
-        ]
+        keys = [score_panels.PanelKey(slice_name, identity, model) for model in report.models()]
+        pictures = [(key.model, histograms[key], scales[key.model]) for key in keys if key in histograms]
         in_identity = (columns.SUBGROUP_NEGATIVE, columns.SUBGROUP_POSITIVE)
         n_rows = sum(sum(model_cells.get(cell, ())) for _, model_cells, _ in pictures for cell in in_identity)
         if n_rows and (slice_name, identity) in counts:

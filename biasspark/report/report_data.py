@@ -138,11 +138,14 @@ class ReportData:
         """Return a sentence on each other job with tables on the page whose run was measured differently."""
         shown_jobs = {TABLES[name].job for name in self.tables if name in TABLES}
         identities = {"identities": self.config.get("identities")}  # which do not matter to attribution
+        compared = {
+            job: {**config, **identities} if LOSS_BY_SEGMENT.job in (job, self.run.get("job")) else config
+            for job, config in self.configs.items()
+        }
         return [
             f"The run of {job} was measured differently: {'; '.join(phrases)}."
-            for job, config in self.configs.items()
-            for compared in [{**config, **identities} if LOSS_BY_SEGMENT.job in (job, self.run.get("job")) else config]
-            if job in shown_jobs and (phrases := list_config_differences(compared, self.config, ("there", "here")))
+            for job, config in compared.items()
+            if job in shown_jobs and (phrases := list_config_differences(config, self.config, ("there", "here")))
         ]
 
     def defined_tables(self) -> set[str]:

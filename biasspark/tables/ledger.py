@@ -32,9 +32,9 @@ LedgerRow: TypeAlias = dict[str, Any]
 """The columns of ``bias_runs``."""
 
 
-_VIEW_KEY = ("run_date", "window_start", "corpus", "job")
+VIEW_KEY = ("run_date", "window_start", "corpus", "job")
 """The columns that a run has in common with the runs that it supersedes. Their values have one visible run."""
-view_key = itemgetter(*_VIEW_KEY)
+view_key = itemgetter(*VIEW_KEY)
 
 # ---- reading
 
@@ -55,7 +55,7 @@ def list_shown(spark: SparkSession, store: Store, job: str, run_date: date, corp
 
     Without such a run, raises `InputError` with the dates and corpora that exist.
     """
-    rows = latest_runs(_select(read_ledger(spark, store, run_date), job, corpus))
+    rows = latest_by(_select(read_ledger(spark, store, run_date), job, corpus), *VIEW_KEY)
     if not rows:
         raise explain_no_run(spark, store, job, run_date, corpus)
     return list(map(to_run, rows.values()))
@@ -76,14 +76,14 @@ def explain_no_run(spark: SparkSession, store: Store, job: str, run_date: date, 
 
 def list_published(spark: SparkSession, store: Store, job: str, corpus: str) -> dict[date, LedgerRow]:
     """Return the published run dates in order, each with the row of its latest run."""
-    return dict(sorted(latest_by_date(_select(read_ledger(spark, store), job, corpus)).items()))
+    return dict(sorted(latest_by(_select(read_ledger(spark, store), job, corpus), "run_date").items()))
 
 
 def list_configurations(spark: SparkSession, store: Store, job: str, corpus: str) -> list[tuple[dict[str, Any], Run]]:
     """Return each configuration of a published run with the last such run, the latest first."""
-    rows = sorted(_select(read_ledger(spark, store), job, corpus), key=by_publication)
-    latest = sorted({row["config"]: row for row in rows}.values(), key=by_publication, reverse=True)
-    return [(read_config(row), to_run(row)) for row in latest]
+    latest = latest_by(_select(read_ledger(spark, store), job, corpus), "config")
+    rows = sorted(latest.values(), key=by_publication, reverse=True)
+    return [(read_config(row), to_run(row)) for row in rows]
 
 
 def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapping[str, Any]]:
@@ -94,7 +94,8 @@ def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapp
     """
     ledger = read_ledger(spark, store)
     accepted = accepted_ids(ledger)
-    latest = latest_by_date(row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
+    rows = (row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
+    latest = latest_by(rows, "run_date")
     days = sorted((day for day in latest if day < run.run_date), reverse=True)[:MAX_BASELINES]
     return {to_run(latest[day]): read_config(latest[day]) for day in days}
 
@@ -104,14 +105,10 @@ def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
     return {row["accepts_run_id"] or row["run_id"] for row in ledger if row["status"] == ACCEPTED}
 
 
-def latest_by_date(rows: Iterable[LedgerRow]) -> dict[date, LedgerRow]:
-    """Return the row published last for each run date."""
-    return {row["run_date"]: row for row in sorted(rows, key=by_publication)}
-
-
-def latest_runs(ledger: Iterable[LedgerRow]) -> dict[tuple[Any, ...], LedgerRow]:
-    """Return the row of the visible run of each date or window, corpus and job."""
-    return {view_key(row): row for row in sorted(ledger, key=by_publication)}
+def latest_by(rows: Iterable[LedgerRow], *columns: str) -> dict[Any, LedgerRow]:
+    """Return the row published last for each combination of values of some columns: by `VIEW_KEY`, the visible runs."""
+    key = itemgetter(*columns)
+    return {key(row): row for row in sorted(rows, key=by_publication)}
 
 
 def by_publication(row: LedgerRow) -> tuple[datetime, str]:
@@ -152,7 +149,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     Raises `PublishConflict` if another run of the same date, corpus and job was published since this one started, and
     `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
-    key = attrgetter(*_VIEW_KEY)(run)
+    key = attrgetter(*VIEW_KEY)(run)
     before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
     if any(row["run_id"] == run.run_id for row in before):
         raise BiasSparkError(

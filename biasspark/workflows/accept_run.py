@@ -59,10 +59,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
             text = f"{latest.run_id} was already accepted by {by} at {show_time(row['published_at'])}"
             text += f": {row['acceptance_note']}" if row["acceptance_note"] else "."
             summary |= {"status": "already_accepted", "by": by, "accepted_at": row["published_at"].isoformat()}
-            return progress.end(Outcome(summary=summary, table=f"{show_visibly(text)}\nNothing was written."))
+            return progress.end(Outcome(summary=summary, text=f"{show_visibly(text)}\nNothing was written."))
         run = accept(spark, store, latest, reason, person)
     summary |= {"status": "accepted", "run_id": run.run_id, "reason": reason, "by": person}
-    return progress.end(Outcome(summary=summary, table=f"{latest.run_id} is accepted by {person}: {reason}"))
+    return progress.end(Outcome(summary=summary, text=f"{latest.run_id} is accepted by {person}: {reason}"))
 
 
 FLAGS = (

@@ -25,7 +25,7 @@ from biasspark.attribution.pairs import pair_segments
 from biasspark.attribution.segments import TreeKey, list_segments, list_slices
 from biasspark.attribution.slice_search import BestSlices, search_slices
 from biasspark.attribution.trees import Tree, grow_tree
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, dated_examples, on_date
 from biasspark.columns import MODEL, OVERALL, ROW_ID, SLICE
 from biasspark.config import Attribution, Config, Measures, Rejects
 from biasspark.corpus.check import check_schema
@@ -44,8 +44,8 @@ from biasspark.session.spark_errors import translate_corpus_errors
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table, table_of_rows
-from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
-from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus, rows_only, warn_of_rows
+from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, configured, plan_or_run, require
+from biasspark.workflows.corpus_steps import ROWS_PASS, Measurement, SurveyedCorpus, rows_only, warn_of_rows
 
 JOB = schemas.LOSS_BY_SEGMENT.job
 ATTRIBUTION_PASS = "rank every row (shuffles 12 bytes per score, 20 with pairs, 100 per row of two compared models)"
@@ -182,7 +182,7 @@ def attribute_rows(surveyed: SurveyedRows) -> tuple[DataFrame, tuple[str, ...]]:
     """
     encoding, measures = surveyed.encoding, surveyed.measures
     of_models = F.array(*(count_slices(encoding, model) for model in encoding.models)).alias("labels")
-    with surveyed.job("count the rows"):
+    with surveyed.job(ROWS_PASS):
         (counted,) = count_rows(surveyed.examples, encoding, [of_models]).collect()
     counts = encoding.read_row_counts(counted["counts"])
     surveyed.check(counts)
@@ -257,19 +257,20 @@ def list_tables(
     )
 
 
-def configured_tables(attribution: Attribution) -> tuple[Table, ...]:
+def configured_tables(attribution: Attribution) -> list[Table]:
     """Return the tables of the parts that are configured."""
-    parts: dict[Table, object] = {
-        schemas.LOSS_BY_SEGMENT: True,
-        schemas.ATTRIBUTION_CORRELATIONS: True,
-        schemas.ATTRIBUTION_SEGMENTS: attribution.grows_trees,
-        schemas.ATTRIBUTION_SLICES: attribution.slice_search,
-        schemas.PAIR_SEGMENTS: attribution.pairs,
-        schemas.NAMED_PAIRS: attribution.pairs_of,
-        schemas.AUC_CROSSES: attribution.groupings,
-        schemas.EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
-    }
-    return tuple(table for table, part in parts.items() if part)
+    return configured(
+        {
+            schemas.LOSS_BY_SEGMENT: True,
+            schemas.ATTRIBUTION_CORRELATIONS: True,
+            schemas.ATTRIBUTION_SEGMENTS: attribution.grows_trees,
+            schemas.ATTRIBUTION_SLICES: attribution.slice_search,
+            schemas.PAIR_SEGMENTS: attribution.pairs,
+            schemas.NAMED_PAIRS: attribution.pairs_of,
+            schemas.AUC_CROSSES: attribution.groupings,
+            schemas.EXAMPLE_ATTRIBUTIONS: attribution.write_examples,
+        }
+    )
 
 
 def search_rows(
@@ -370,13 +371,13 @@ def plan_attribution(config: Config) -> Plan:
     """Plan the attribution."""
     attribution = config.attribution
     assert attribution is not None  # the job requires it
-    passes: dict[str, object] = {
+    passes = {
         VALUES_PASS: attribution.searches or attribution.groupings,
         ATTRIBUTION_PASS: True,
         EXAMPLES_PASS: attribution.write_examples,
     }
     warnings = attribution_warnings.unsearched_warnings(attribution)
-    return Plan([name for name, part in passes.items() if part], configured_tables(attribution), warnings)
+    return Plan(configured(passes), configured_tables(attribution), warnings)
 
 
 def _attributed_only(config: Config) -> Measures:
@@ -386,7 +387,7 @@ def _attributed_only(config: Config) -> Measures:
 
 # ---- the command line
 
-EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "attribution.toml")
+EXAMPLES = dated_examples("attribution.toml")
 FLAGS = (*on_date("the date whose rows are attributed"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, _attributed_only, plan_attribution, publish_attribution))
 COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

@@ -16,7 +16,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
 
 from biasspark.arrays import Floats
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, dated_examples, on_date
 from biasspark.columns import ALL_ROWS, CELL_PAIRS, GROUP, MODEL, NEGATIVE, OVERALL_METRIC, POSITIVE
 from biasspark.comparison.differences import Replicates, delong_aucs, jackknife_aucs
 from biasspark.comparison.model_comparisons import (
@@ -99,7 +99,7 @@ def prepare_comparison(surveyed: SurveyedCorpus) -> Comparison:
     examples = encode_examples(corpus, surveyed.measures, encoding, id_column, clusters)
     aggregates = [decode.count_sides(encoding).alias("sides"), decode.count_slices(encoding).alias("slices")]
     aggregates += [decode.list_score_bounds(encoding).alias("score_bounds"), *_count_scopes(settings, encoding)]
-    with surveyed.job("count the rows"):
+    with surveyed.job(ROWS_PASS):
         (counted,) = decode.count_rows(examples, encoding, aggregates).collect()
     counts = encoding.read_row_counts(counted["counts"])
     surveyed.check(counts, counted["sides"])
@@ -193,12 +193,13 @@ class Comparison:
         encoding = build_encoding(measures, survey, corpus)
         if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
-            sides: dict[bool, dict[CellPair, Replicates]] = {True: {}, False: {}}
+            of_model: dict[CellPair, Replicates] = {}
+            of_baseline: dict[CellPair, Replicates] = {}
             groups = self.settings.groups or JACKKNIFE_GROUPS
             for row in count_replicates(examples, encoding, boundaries, self.identities, groups).to_pylist():
-                pair = CellPair(*(row[name] for name in CellPair._fields))
-                sides[row[MODEL] == self.settings.baseline][pair] = Replicates.read(row)
-            paired = {pair: jackknife_aucs(model, sides[True][pair]) for pair, model in sides[False].items()}
+                side = of_model if row[MODEL] == model else of_baseline
+                side[CellPair(*(row[name] for name in CellPair._fields))] = Replicates.read(row)
+            paired = {pair: jackknife_aucs(of_model[pair], of_baseline[pair]) for pair in of_model}
             return name_models(paired, models, measures.intervals.level, JACKKNIFE)
         examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column)
         starts = range(0, len(self.identities), IDENTITIES_AT_ONCE)
@@ -289,7 +290,7 @@ def compared_only(measures: AnyMeasures) -> AnyMeasures:
 
 # ---- the command line
 
-EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "compare.toml")
+EXAMPLES = dated_examples("compare.toml")
 FLAGS = (*on_date("the date on whose rows the models are compared"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, compared_only, plan_comparison, publish_comparison))
 COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

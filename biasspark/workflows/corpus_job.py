@@ -21,6 +21,7 @@ from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.read import IDS_PASS, list_row_dates, read_corpus
 from biasspark.corpus.survey import SURVEY_PASS
 from biasspark.errors import GATE_FAILED, BiasSparkError, ConfigError, Fault, NoRows
+from biasspark.gate.gate_result import GateResult
 from biasspark.interrupts import raise_earlier_interrupt
 from biasspark.session import engine_of, engine_version, find_session, starting_workers
 from biasspark.tables.ledger import list_published
@@ -31,7 +32,9 @@ from biasspark.tables.store import Store, open_tables
 from biasspark.tables.views import refresh_views
 from biasspark.text import format_count, list_first, show_value, show_visibly
 from biasspark.workflows.corpus_steps import SurveyedCorpus, survey_for_ranking
-from biasspark.workflows.judge import GateResult
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Plan(NamedTuple):
@@ -40,6 +43,11 @@ class Plan(NamedTuple):
     passes: Sequence[str]
     tables: Sequence[Table]
     warnings: Sequence[str] = ()
+
+
+def configured(parts: Mapping[K, object]) -> list[K]:
+    """Return the passes or tables whose part of the configuration is there and not empty."""
+    return [key for key, part in parts.items() if part]
 
 
 def describe_plan(plan: Plan, config: Config, session: str, dates: Mapping[str, Sequence[date]]) -> str:
@@ -114,7 +122,7 @@ class RunContext:
         summary |= {"warnings": messages, "tables": published.table_rows, "output": store.root}
         summary |= {"gate": gate_result.outcome} if gate_result else {}
         text += "".join(f"\nwarning: {warning}" for warning in messages)
-        return cli.Outcome(summary=summary, table=text, exit_code=judged.exit_code)
+        return cli.Outcome(summary=summary, text=text, exit_code=judged.exit_code)
 
 
 @contextmanager
@@ -127,7 +135,6 @@ def _failing_as_warning(run: Run, warnings: list[str]) -> Iterator[None]:
         warnings.append(f"{run.run_id} is published, but a later step failed: {faults}")
 
 
-T = TypeVar("T")
 MAX_DATES = 3660
 
 
@@ -136,7 +143,7 @@ def list_dates(first: date, last: date) -> list[date]:
     return [first + timedelta(days=day) for day in range((last - first).days + 1)]
 
 
-def describe_no_rows(corpus: Corpus, run_date: date, list_dates: Callable[[], list[date]]) -> Fault:
+def describe_no_rows(corpus: Corpus, run_date: date, read_dates: Callable[[], list[date]]) -> Fault:
     """Return the fault of a run date without rows. It shows no value but dates.
 
     If a column has the dates of rows, the first, the last and the nearest of those that are listed are named.
@@ -147,13 +154,13 @@ def describe_no_rows(corpus: Corpus, run_date: date, list_dates: Callable[[], li
         return Fault(path, value, "It gives no row to measure.", f"Check the {key} and the filter.")
     rule = f"There is no row of {run_date}."
     try:
-        if dates := list_dates():
+        if dates := read_dates():
             nearest = min(dates, key=lambda day: abs(day - run_date))
             listed = f"{format_count(len(dates), 'date')}, from {dates[0]} to {dates[-1]}; the nearest is {nearest}"
             rule += f" There are rows of {listed}."
         else:
-            rows = "No row that the filter leaves" if corpus.filter else "No row"
-            rule += f" {rows} has a date. A date that is text is written YYYY-MM-DD."
+            rows = "No row that passes the filter" if corpus.filter else "No row"
+            rule += f" {rows} has a date. A date in a text column must read YYYY-MM-DD."
     except Exception:  # noqa: BLE001 - this date has no rows, whatever is wrong with the files of other dates
         pass
     fix = "Name another date by --run-date, or check the column, the filter and the path."
@@ -240,7 +247,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             dates["already_published"] = [day for day in days if day in published]
             summary = {"job": job.name, "status": "planned", "config_hash": config.hash, "engine": session}
             plan_text = describe_plan(plan, config, session, dates)
-            return cli.Outcome(summary={**summary, "output": store.root, **dates}, table=plan_text)
+            return cli.Outcome(summary={**summary, "output": store.root, **dates}, text=plan_text)
         row_dates = cache(partial(list_row_dates, spark, config.corpus))
 
         def measure(day: date) -> cli.Outcome:
@@ -257,7 +264,7 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
 def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user sees of it
     job: str,
     days: Sequence[date],
-    published: Collection[date],
+    skipped: Collection[date],
     measure: Callable[[date], cli.Outcome],
     progress: cli.Progress,
     *,
@@ -269,7 +276,7 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
     lowest nonzero code of any date. Faults that several dates share, as that a date has no rows, are printed once. With
     `debug` the traceback of each is printed, which may show data.
     """
-    wanted = [day for day in days if day not in published]
+    wanted = [day for day in days if day not in skipped]
     if len(days) == 1 and wanted:
         return progress.end(measure(*wanted))
     outcomes, codes = [], []
@@ -303,7 +310,7 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
         "published": [{key: run[key] for key in ("run_date", "run_id", "n_rows")} for run in done],
         "failed": [{key: run[key] for key in ("run_date", "exit_code")} for run in failed],
         "gate_failed": gate_failed,
-        "skipped": [day for day in days if day in published],
+        "skipped": [day for day in days if day in skipped],
     }
     no_rows = dates_of_faults[NoRows]
     unpublished = [run for run in failed if run["run_date"] not in no_rows]
@@ -313,6 +320,6 @@ def measure_dates(  # noqa: PLR0913 - what is measured, how, and what the user s
         "published, but the gate failed": list(map(str, gate_failed)),
     }
     counted = ((what, format_count(len(dates), "date"), dates) for what, dates in sections.items() if dates)
-    table = "\n".join(f"{what}: {count}, {list_first(dates)}" for what, count, dates in counted)
+    text = "\n".join(f"{what}: {count}, {list_first(dates)}" for what, count, dates in counted)
     exit_code = min(filter(None, codes), default=0)
-    return progress.end(cli.Outcome(summary=summary, table=table, exit_code=exit_code))
+    return progress.end(cli.Outcome(summary=summary, text=text, exit_code=exit_code))

@@ -237,8 +237,9 @@ def measure(surveyed: SurveyedCorpus) -> Measurement:
 def measure_and_keep(surveyed: SurveyedCorpus, boundaries: list[Floats]) -> Iterator[tuple[Measurement, DataFrame]]:
     """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
     _refuse_size(surveyed)
-    parts = sort_examples(surveyed.examples, surveyed.encoding, boundaries)
-    ranges = rank_ranges(parts, surveyed.encoding, boundaries, surveyed.edges)
+    encoding = replace(surveyed.encoding, keeps_state=True)
+    parts = sort_examples(surveyed.examples, encoding, boundaries)
+    ranges = rank_ranges(parts, encoding, boundaries, surveyed.edges)
     with surveyed.job("rank every score"), kept(ranges) as ranked:
         counts = collect_counts(ranked, surveyed.encoding, surveyed.edges)
         yield _measurement(surveyed, counts), ranked
@@ -336,8 +337,9 @@ def tabulate_labels(labels: Ints, encoding: Encoding, measures: Measures) -> pa.
 def balance_labels(surveyed: SurveyedCorpus) -> CountedLabels:
     """Count the labels of a surveyed corpus, without reading scores, by two narrow jobs."""
     examples, encoding = surveyed.examples, surveyed.encoding
-    with surveyed.job("count the rows"):
+    with surveyed.job(ROWS_PASS):
         (counted,) = count_rows(examples, encoding, [count_sides(encoding).alias("sides")]).collect()
+    with surveyed.job(LABELS_PASS):
         labels = count_labels(examples, encoding)
     counts = encoding.read_row_counts(counted["counts"])
     surveyed.check(counts, counted["sides"], labels)

@@ -123,7 +123,7 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
     )
     summary = {"job": "demo", "rows": rows, "out": folder, "report": page if has_report else None}
     summary |= {"equal_tables": n_equal} if both else {}
-    return Outcome(table=text, summary=summary, exit_code=min(filter(None, codes), default=0))
+    return Outcome(text=text, summary=summary, exit_code=min(filter(None, codes), default=0))
 
 
 def _write_configurations(folder: Path) -> None:
@@ -140,7 +140,7 @@ def _make(corpus: Path, rows: int, made_of: str) -> int:
     unfinished = corpus.with_name("corpus.partial")
     shutil.rmtree(unfinished, ignore_errors=True)
     flags = ["civil", "--rows", str(rows), "--seed", str(SEED), "--out"]
-    _say("make-corpus", [*flags, str(corpus)])
+    _print_command("make-corpus", [*flags, str(corpus)])
     outcome = _call("make-corpus", make_corpus.COMMAND, [*flags, str(unfinished)])
     (unfinished / _MADE_OF).write_text(made_of, "utf-8")
     shutil.rmtree(corpus, ignore_errors=True)
@@ -150,7 +150,7 @@ def _make(corpus: Path, rows: int, made_of: str) -> int:
 
 def _run(name: str, command: Command, flags: Sequence[str]) -> int:
     """Run a command, say which, and return its exit code."""
-    _say(name, flags)
+    _print_command(name, flags)
     return print_outcome(_call(name, command, flags))
 
 
@@ -158,7 +158,7 @@ def _call(name: str, command: Command, flags: Sequence[str]) -> Outcome:
     return command.main(command.parser(f"biasspark {name}").parse_args(flags))
 
 
-def _say(name: str, flags: Sequence[str]) -> None:
+def _print_command(name: str, flags: Sequence[str]) -> None:
     write_stderr(f"$ {shlex.join([*find_command(), name, *flags])}\n")
 
 
@@ -166,14 +166,15 @@ def _compare_engines(folder: Path, dated: Sequence[str], environment: Mapping[st
     """Measure the corpus on local Spark in another process, and return the number of tables, all with equal rows."""
     second = folder / "warehouse-spark"
     flags = [*dated, "--engine", "spark", "--set", f"output.path={json.dumps(str(second))}"]
-    _say("measure", flags)
+    _print_command("measure", flags)
     command = [sys.executable, "-m", "biasspark", "measure", *flags]
     if code := subprocess.run(command, env=environment, check=False).returncode:
         raise BiasSparkError(f"demo: the run on local Spark ended with exit code {code}. Its fault is above.")
     embedded, spark = (_read_last_run(path) for path in (folder / "warehouse", second))
     if differing := [name for name in embedded.keys() | spark.keys() if embedded.get(name) != spark.get(name)]:
         raise BiasSparkError(
-            f"demo: the two engines differ in {', '.join(sorted(differing))}. They should be equal: report it."
+            f"demo: the two engines differ in {', '.join(sorted(differing))}. This is a defect of "
+            "biasspark. Report it with the names of these tables."
         )
     return len(embedded)
 
@@ -215,8 +216,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         )
     if arguments.both and not is_spark_installed():
         raise ConfigError(
-            "--both: Spark is not installed, only its client. Take an environment with the extra connect of biasspark "
-            "and with pysail."
+            "--both: Spark is not installed, only its client. Use an environment with biasspark[connect] and pysail."
         )
     flags = [
         text

@@ -2,90 +2,45 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from biasspark.columns import ALL_ROWS, CROSSED, FAIL, IDENTITY, INSUFFICIENT, MODEL, OUTCOMES, SLICE, WARN
+from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
-from biasspark.errors import GATE_FAILED, InputError
+from biasspark.errors import InputError
 from biasspark.gate import alerts
 from biasspark.gate.alerts import Baselines, Measured, MetricKey
+from biasspark.gate.gate_result import GateResult, summarize_alerts
 from biasspark.session import describe, sees_files
 from biasspark.tables import schemas
 from biasspark.tables.ledger import list_accepted, read_ledger
 from biasspark.tables.publish import describe_absence, read_rows
-from biasspark.tables.runs import ACCEPTED, PUBLISHED, Run
+from biasspark.tables.runs import Run
 from biasspark.tables.schemas import Table
 from biasspark.tables.store import Store
-from biasspark.text import format_count, list_first, show_value, show_visibly
+from biasspark.text import format_count, list_first, show_value
+from biasspark.workflows.corpus_job import RunContext
 
-if TYPE_CHECKING:
-    from biasspark.workflows.corpus_job import RunContext
-
-MAX_SHOWN = 20
 MAX_NAMED = 5
 
 
-@dataclass(frozen=True)
-class GateResult:
-    """The result of the gate on a run: the alerts, None without a gate, warnings, and the table of the alerts."""
+def judge(
+    tables: Mapping[Table, pa.Table], replicates: pa.Table | None, missing_models: Collection[str], context: RunContext
+) -> GateResult:
+    """Evaluate the rules on a run before it is published. Reads small tables of accepted runs, never the corpus.
 
-    alerts: pa.Table | None = None
-    warnings: tuple[str, ...] = ()
-    table: Table = schemas.BIAS_ALERTS
-
-    @property
-    def outcome(self) -> str | None:
-        """The worst outcome of any alert; None without a gate."""
-        outcomes = [] if self.alerts is None else self.alerts["outcome"].to_pylist()
-        return next((outcome for outcome in OUTCOMES if outcome in outcomes), None)
-
-    @property
-    def status(self) -> str:
-        """The status in the ledger: accepted if there is a gate and it did not fail."""
-        return PUBLISHED if self.outcome in (None, FAIL) else ACCEPTED
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of the job: that of a failed gate, or 0."""
-        return GATE_FAILED if self.outcome == FAIL else 0
-
-    def show(self) -> str:
-        """Format the number of alerts by outcome, a line per violation, the worst first, and undecided ones by rule."""
-        if self.alerts is None or self.outcome is None:
-            return ""
-        rows = sorted(self.alerts.to_pylist(), key=alerts.alert_order)
-        counts = Counter(row["outcome"] for row in rows)
-        violations = [row for row in rows if row["decided"] and row["outcome"] in (FAIL, WARN)]
-        lines = [f"gate: {', '.join(f'{n} {outcome}' for outcome, n in counts.items())}"]
-        lines += [
-            f"{row['outcome']}: {row['rule']}, {row[MODEL]}, {row[SLICE]}: {row['message']}"
-            for row in violations[:MAX_SHOWN]
-        ]
-        lines += [f"and {len(violations) - MAX_SHOWN} more"] if len(violations) > MAX_SHOWN else []
-        for outcome in counts:
-            undecided = Counter(row["rule"] for row in rows if row["outcome"] == outcome and not row["decided"])
-            if undecided:
-                rules = [f"{rule} ({n})" for rule, n in sorted(undecided.items(), key=lambda item: (-item[1], item[0]))]
-                checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
-                by_rule = f"by rule: {list_first(rules, MAX_NAMED)}"
-                lines.append(f"{outcome}: {checks}, {by_rule}. latest_{self.table.name} says why.")
-        return "\n".join(map(show_visibly, lines))
-
-
-def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], context: RunContext) -> GateResult:
-    """Evaluate the rules on a run before it is published. Reads small tables of accepted runs, never the corpus."""
+    With `replicates`, the table ``jackknife_statistics``, changes are paired.
+    """
     gate, level = context.config.gate, context.config.intervals.level
     if gate is None or not gate.run_rules:
         return GateResult()
+    context.progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
     identities = set(tables[schemas.U_STATISTICS][IDENTITY].to_pylist())
     unknown = {
         rule.name: names
@@ -94,7 +49,7 @@ def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], con
     }
     with describe(context.spark, "judge the run"):
         accepted = list_accepted(context.spark, context.store, context.run)
-        baselines, warnings = _find_baselines(tables.get(schemas.JACKKNIFE_STATISTICS), context, accepted)
+        baselines, warnings = _find_baselines(replicates, context, accepted)
         warnings += [] if accepted else _warn_of_lost_ledger(context)
         named = {identity for names in unknown.values() for identity in names}
         warnings += _warn_of_vanished(tables[schemas.U_STATISTICS], context, [*accepted][:1], named)
@@ -103,7 +58,9 @@ def judge(tables: Mapping[Table, pa.Table], missing_models: Collection[str], con
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return _result(schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings)
+    return summarize_alerts(
+        schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings
+    )
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> GateResult:
@@ -111,18 +68,7 @@ def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_m
     if config.gate is None or not config.gate.comparison_rules:
         return GateResult()
     level, table = config.intervals.level, schemas.COMPARISON_ALERTS
-    return _result(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
-
-
-def _result(table: Table, alert_rows: pa.Table, warnings: Sequence[str] = ()) -> GateResult:
-    rows = alert_rows.to_pylist()
-    problems = []
-    if n_undecided := sum(row["outcome"] == WARN and not row["decided"] for row in rows):
-        have = f"{format_count(n_undecided, 'check')} {'has' if n_undecided == 1 else 'have'}"
-        problems.append(f'{have} insufficient evidence, which counts as a warning by `insufficient = "warn"`')
-    if not any(row["decided"] for row in rows):
-        problems.append("no check of the gate is decided")
-    return GateResult(alert_rows, (*warnings, *([f"gate: {'; '.join(problems)}."] if problems else [])), table)
+    return summarize_alerts(table, alerts.comparison_alerts(compared, config.gate, level, missing_models))
 
 
 def _warn_of_lost_ledger(context: RunContext) -> list[str]:
@@ -170,7 +116,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _find_baselines(
-    jackknife: pa.Table | None, context: RunContext, accepted: Mapping[Run, Mapping[str, Any]]
+    replicates: pa.Table | None, context: RunContext, accepted: Mapping[Run, Mapping[str, Any]]
 ) -> tuple[Baselines, list[str]]:
     """Return what rules on changes are measured against, and warnings about runs that were skipped.
 
@@ -194,7 +140,7 @@ def _find_baselines(
             _refuse_lost(store, table, wrote[:newest])
             warnings += [describe_absence(store, table, run) for run in wrote if run not in available]
             latest |= alerts.choose_latest(_measure_before(rows, table, selected, differences, config.intervals.level))
-    if jackknife is None or not latest:
+    if replicates is None or not latest:
         return Baselines(latest), warnings
     # Paired runs leave out the same groups of ids.
     id_column = resolved["corpus"].get("id")
@@ -203,7 +149,7 @@ def _find_baselines(
         for run, before in accepted.items()
         if before.get("corpus", {}).get("id") == id_column and before.get("gate", {}).get("paired", False)
     ]
-    paired, more_warnings = _pair(spark, jackknife, latest, store, paired_with)
+    paired, more_warnings = _pair(spark, replicates, latest, store, paired_with)
     return Baselines(latest, paired), [*warnings, *more_warnings]
 
 
@@ -238,12 +184,12 @@ def _warn_of_skipped(differences: Mapping[Run, ConfigDiff]) -> list[str]:
         if len(runs) > 1:
             who = f"{len(runs)} accepted runs from {runs[-1].run_date} to {runs[0].run_date} were"
         what = f"gate: {who} measured differently: {'; '.join(phrases)}."
-        warnings.append(f"{what} No change is measured against what differs.")
+        warnings.append(f"{what} Changes of these values are not tested.")
     return warnings
 
 
 def _pair(
-    spark: SparkSession, jackknife: pa.Table, latest: Mapping[MetricKey, Measured], store: Store, runs: Sequence[Run]
+    spark: SparkSession, replicates: pa.Table, latest: Mapping[MetricKey, Measured], store: Store, runs: Sequence[Run]
 ) -> tuple[Mapping[MetricKey, Any], list[str]]:
     """Pair a run with its baselines of AUCs, as far as they kept the same groups of ids."""
     baseline_ids = {row.run_id for key, row in latest.items() if key[-1] is None}
@@ -255,4 +201,4 @@ def _pair(
     if unpaired := sorted(str(run_id) for run_id in baseline_ids - {run.run_id for run in chosen}):
         whose = f"{unpaired[0]} and {len(unpaired) - 1} more" if len(unpaired) > 1 else unpaired[0]
         warnings.append(f"gate: paired, but the baseline {whose} did not keep the same ids: there variances are added.")
-    return alerts.pair_runs(jackknife, rows, latest), warnings
+    return alerts.pair_runs(replicates, rows, latest), warnings

@@ -16,16 +16,17 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Command, Outcome, Progress, flag, format_table, on_date, parse_count
 from biasspark.config import load_config
-from biasspark.errors import ABSENT, Fault, InputError
+from biasspark.errors import ABSENT, Fault, InputError, PublishConflict
 from biasspark.session import describe
 from biasspark.tables.lake import LakeStore
 from biasspark.tables.ledger import (
+    VIEW_KEY,
     LedgerRow,
     accept,
     accepted_ids,
     by_publication,
     find_acceptance,
-    latest_runs,
+    latest_by,
     read_ledger,
     to_run,
     view_key,
@@ -97,7 +98,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
     if not ledger:
         problem = f"there is no ledger, bias_runs, and no run in {store.root}."
         raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
-    visible = [to_run(row) for row in latest_runs(ledger).values()]
+    visible = [to_run(row) for row in latest_by(ledger, *VIEW_KEY).values()]
     lost = list_lost(stored, visible)
     copied = [run for run in visible if run.run_id not in lost and run.table_rows.keys() <= TABLES.keys()]
     removals, undated, before_ledger = choose_removals(stored, ledger, policy)
@@ -202,7 +203,8 @@ def choose_removals(
     superseded_at = {row["run_id"]: later["published_at"] for rows in views.values() for row, later in pairwise(rows)}
     known = {row["run_id"] for row in ledger}
     accepted = accepted_ids(ledger)
-    shown = latest_runs(ledger), latest_runs(row for row in ledger if row["run_id"] in accepted)
+    accepted_rows = [row for row in ledger if row["run_id"] in accepted]
+    shown = latest_by(ledger, *VIEW_KEY), latest_by(accepted_rows, *VIEW_KEY)
     kept = {row["run_id"] for latest in shown for row in latest.values()}
     first = min(row["published_at"] for row in ledger)
     removals, undated, before_ledger = [], set(), set()
@@ -243,7 +245,7 @@ def _describe(plan: MaintenancePlan, status: str, more_warnings: Sequence[str] =
     ] + [*more_warnings]
     removed = format_table(rows, columns) if rows else "nothing to remove"
     lines = [removed, *(f"warning: {text}" for text in warnings)]
-    return Outcome(summary=summary | more | {"warnings": warnings}, table="\n".join(lines))
+    return Outcome(summary=summary | more | {"warnings": warnings}, text="\n".join(lines))
 
 
 # ---- the command line
@@ -272,11 +274,17 @@ def main(arguments: argparse.Namespace) -> Outcome:
         remove_runs(spark, store, plan.removals)
         if plan.fragmented:
             progress.stage(f"compacting {format_count(len(plan.fragmented), 'run')}")
-        copies = [copy_run(spark, store, run).run_id for run in plan.fragmented]
+        copies, conflicts = [], []
+        for run in plan.fragmented:
+            try:
+                copies.append(copy_run(spark, store, run).run_id)
+            except PublishConflict:
+                conflicts.append(f"run {run.run_id}: not copied, {run.run_date} was measured again in the meantime.")
         compacted = []
         if rules.compact and isinstance(store, LakeStore):
             compacted = optimize_tables(spark, store, policy, progress)
-        return progress.end(_describe(plan, "done", refresh_views(spark, store), copies=copies, compacted=compacted))
+        more_warnings = (*conflicts, *refresh_views(spark, store))
+        return progress.end(_describe(plan, "done", more_warnings, copies=copies, compacted=compacted))
 
 
 _RUN_DATE = (

@@ -18,7 +18,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, SparkSession
 
 from biasspark.arrays import Ints
-from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, Progress, format_table, on_date, print_outcome
 from biasspark.columns import ALL_ROWS, BETTER, EVERY_LENGTH, OVERALL, SUMMARIZED_AUCS, SUMMARIZED_GAPS, WORSE
 from biasspark.config import Config, Corpus, Crossed, Identities, Label, Mitigation, load_config, write_toml
 from biasspark.config.mitigation_settings import CONTROL, FOLDER, LABEL, MITIGATED, MODELS, TEMPLATE, TEXT
@@ -46,7 +46,7 @@ TERM = "bpsn_auc of"
 MAX_TERMS = 10
 
 
-def keep(rows: DataFrame, path: str) -> DataFrame:
+def write_rows(rows: DataFrame, path: str) -> DataFrame:
     """Write rows to a new Parquet folder, and return them as they are read back."""
     spark = rows.sparkSession
     with describe(spark, f"write {path.rpartition('/')[2]}"), storage_errors(path, "written"):
@@ -70,7 +70,7 @@ class Experiment:
         """The configuration for the measurement of the test set."""
         config, mitigation = replace(self.config, label_balance=None), self.mitigation
         if not mitigation.train:
-            return replace(config, corpus=find_test_corpus(config, mitigation))
+            return replace(config, corpus=test_corpus(config, mitigation))
         corpus = Corpus(name=config.corpus.name, path=f"{config.output.path}/{FOLDER}", id=config.corpus.id)
         if self.test_set is not None:
             return replace(config, corpus=replace(corpus, duplicates=config.corpus.duplicates))
@@ -99,15 +99,15 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
             corpus = read_corpus(spark, config.corpus, run_date, training)
         training_data.require_text(corpus, mitigation.text, config.corpus.path or str(config.corpus.table))
     if mitigation.has_test_set:
-        source = find_test_corpus(config, mitigation)
+        source = test_corpus(config, mitigation)
         measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
         with training_data.naming_keys(mitigation, config, "test" if mitigation.test else ""):
             test_set = read_corpus(spark, source, run_date, measured)
         if mitigation.train:
             training_data.require_text(test_set, mitigation.text, source.path or str(source.table))
-            if taken := [name for name in test_set.columns if name.lower() in map(str.lower, config.models)]:
+            if existing := [name for name in test_set.columns if name.lower() in map(str.lower, config.models)]:
                 problem = "the test set already has such a column, and the scores of a model need this name."
-                raise InputError(f"[mitigation] test: {', '.join(taken)}, {problem} Rename it.")
+                raise InputError(f"[mitigation] test: {', '.join(existing)}, {problem} Rename it.")
     comments = training_data.read_comments(spark, mitigation, training, run_date)
     return Experiment(config, mitigation, corpus, test_set, comments)
 
@@ -118,7 +118,7 @@ def training_measures(config: Config) -> Config:
     return replace(rows_only(config), models={}, slices={}, identities=identities, label_balance=config.label_balance)
 
 
-def find_test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
+def test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
     """Return the source of the test set."""
     chosen = replace(config.corpus, filter=mitigation.test_filter)
     return replace(chosen, path=mitigation.test, table=None) if mitigation.test else chosen
@@ -134,14 +134,14 @@ def prepare_training(
         request = mitigation.training_request
         assert request is not None  # without [corpus]
         progress.stage(f"training corpus of {request.rows:,} comments into {redact(folder)}")
-        corpus = keep(generate(spark, request), f"{folder}/corpus")
+        corpus = write_rows(generate(spark, request), f"{folder}/corpus")
     progress.stage("label balance and mitigation plan")
     source, measures = config.corpus, training_measures(config)
     with survey_for_ranking(corpus, measures, source.id, source.duplicates, config.rejects) as surveyed:
         counted = balance_labels(surveyed)
         harmless = training_data.HarmlessComments(measures, surveyed.survey)
-        chosen = find_comments(spark, experiment, counted, harmless)
-        added = {model: keep(rows, f"{folder}/{model}") for model, rows in chosen.items()}
+        chosen = added_comments(spark, experiment, counted, harmless)
+        added = {model: write_rows(rows, f"{folder}/{model}") for model, rows in chosen.items()}
         labels = {
             model: harmless.count(added[model]) if model in added else 0 * counted.labels for model in config.models
         }
@@ -157,7 +157,7 @@ def prepare_training(
         )
 
 
-def find_comments(
+def added_comments(
     spark: SparkSession, experiment: Experiment, counted: CountedLabels, harmless: training_data.HarmlessComments
 ) -> dict[str, DataFrame]:
     """Return the comments to add by model: from files, chosen from the pool, or generated. Lazy."""
@@ -194,7 +194,7 @@ def score_test_set(
         test_set = sentences.select("id", F.col(TEXT).alias(text), LABEL, TEMPLATE)
     else:
         progress.stage("scoring the test set")
-    return keep(score_comments(test_set, text, models), f"{folder}/test_set")
+    return write_rows(score_comments(test_set, text, models), f"{folder}/test_set")
 
 
 def train_models(config: Config, data: TrainingData, progress: Progress) -> dict[str, Classifier]:
@@ -207,6 +207,8 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
             collected = sorted((row[TEXT], row[LABEL]) for row in rows.collect())
         positions[name] = range(len(comments), len(comments) + len(collected))
         comments += collected
+    if not positions[""]:
+        raise InputError("[mitigation] text: no labeled row of the training corpus has a text. Name another column.")
     texts, labels = zip(*comments, strict=True)
     if len(set(labels[: len(positions[""])])) < 2:
         raise InputError(
@@ -276,7 +278,7 @@ def add_verdicts(models: Sequence[dict[str, Any]], comparisons: pa.Table) -> Non
             model |= {verdict: verdicts[model["model"], verdict] for verdict in (BETTER, WORSE)}
 
 
-def judge(
+def summarize(
     measured: Outcome, compared: Outcome | None, models: Sequence[Mapping[str, Any]], terms: Sequence[Mapping[str, Any]]
 ) -> Outcome:
     """Return the outcome of the experiment: exit code 5 if the mitigated model is not the best, or if a gate failed."""
@@ -290,8 +292,8 @@ def judge(
     marked = [{**model, "best": "best" if model["model"] == best else ""} for model in models]
     names = [str(model["model"]) for model in models]
     parts = (
-        measured.table,
-        compared.table if compared else "",
+        measured.text,
+        compared.text if compared else "",
         format_table(marked, ("model", "n_training", "n_added", *MEASURES, BETTER, WORSE, "best")),
         "better, worse: in how many comparisons of all rows, background_auc included" if compared else "",
         format_table(terms, (TERM, "lacks", *names)) if terms else "",
@@ -303,7 +305,7 @@ def judge(
     if compared:
         summary |= {f"comparison_{name}": compared.summary[name] for name in ("run_id", "gate", "warnings")}
         code = max(code, compared.exit_code)
-    return Outcome(summary=summary, table="\n\n".join(filter(None, parts)), exit_code=code)
+    return Outcome(summary=summary, text="\n\n".join(filter(None, parts)), exit_code=code)
 
 
 # ---- the command line
@@ -337,7 +339,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         store.check(spark, schemas.TABLES.values())
         if arguments.dry_run:
             summary = {"job": JOB, "status": "planned", "config_hash": config.hash}
-            return Outcome(summary=summary, table=write_toml(config.resolved()))
+            return Outcome(summary=summary, text=write_toml(config.resolved()))
         folder = f"{config.output.path}/{FOLDER}/{run.partition}"
         with prepare_training(spark, folder, experiment, progress) as data:
             test_set = score_test_set(spark, folder, experiment, data, progress)
@@ -346,12 +348,16 @@ def main(arguments: argparse.Namespace) -> Outcome:
             context = RunContext(spark, measured, store, run, progress)
             measured_outcome = measure.publish_measurement(test_set, context, tables, data.warnings)
             comparing = replace(context, run=comparison)
-            compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
+            try:
+                compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
+            except Exception:
+                print_outcome(measured_outcome)  # which is published
+                raise
             models = list_models(read_run(spark, store, schemas.MODEL_SUMMARY, run), data.by_model)
             terms = list_terms(read_run(spark, store, schemas.BIAS_METRICS, run), data.balance)
             if compared:
                 add_verdicts(models, read_run(spark, store, schemas.MODEL_COMPARISONS, comparing.run))
-        return progress.end(judge(measured_outcome, compared, models, terms))
+        return progress.end(summarize(measured_outcome, compared, models, terms))
 
 
 FLAGS = (*on_date("the run date of the published test set"), DRY_RUN)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
-from biasspark.cli import DATED_EXAMPLES, DRY_RUN, Command, Outcome, on_date
+from biasspark.cli import DRY_RUN, Command, Outcome, dated_examples, on_date
 from biasspark.columns import ALL_ROWS, FOUR_CELLS
 from biasspark.config import Config, Crossed, PinnedAuc, PinnedSkew, unknown_identity
 from biasspark.corpus.decode import field, single_states
@@ -98,7 +98,7 @@ def plan_experiment(_: Config) -> Plan:
 
 # ---- the command line
 
-EXAMPLES = DATED_EXAMPLES.replace("demo.toml", "pinned_skew.toml")
+EXAMPLES = dated_examples("pinned_skew.toml")
 FLAGS = (*on_date("the date whose rows the experiment uses"), DRY_RUN)
 main = partial(plan_or_run, CorpusJob(JOB, skew_only, plan_experiment, publish_experiment))
 COMMAND = Command(__doc__, EXAMPLES, FLAGS, main)

@@ -58,13 +58,13 @@ def main(arguments: argparse.Namespace) -> Outcome:
         compared = read_side_by_side(spark, store, run_date, config.corpus.name, request)
     document = FORMATS[arguments.format](compared, arguments.digits)
     if is_document:
-        return Outcome(summary={}, table=document.removesuffix("\n"))
+        return Outcome(summary={}, text=document.removesuffix("\n"))
     if path:
         write_out(path, document)
     summary = {"job": JOB, "run_id": compared.run.run_id, "run_date": run_date, "models": request.models}
     n_rows = {part.name: len(part.rows) for part in compared.slices}
     summary |= {"rows": sum(n_rows.values()), "slices": n_rows, "out": path}
-    return progress.end(Outcome(summary=summary, table="" if path else document.rstrip("\n")))
+    return progress.end(Outcome(summary=summary, text="" if path else document.rstrip("\n")))
 
 
 _MIN_ROWS = "leave out identities with fewer rows (0)"

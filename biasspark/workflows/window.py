@@ -45,17 +45,16 @@ from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
 from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
 
 
-def plan_state(surveyed: SurveyedCorpus, context: RunContext) -> tuple[SurveyedCorpus, list[RangeBoundaries]]:
-    """Prepare a ranking that is kept: return the corpus, and the boundaries of the last run with the same rules."""
+def choose_boundaries(surveyed: SurveyedCorpus, context: RunContext) -> list[RangeBoundaries]:
+    """Return the boundaries of each model for a ranking that is kept: if possible, those of the last run like it."""
     config = context.config
     with describe(context.spark, "look up boundaries"):
         last = _find_last(context.spark, context.store, config, _types_of(surveyed))
     ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
-    chosen = [
+    return [
         (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
         for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
     ]
-    return replace(surveyed, encoding=replace(surveyed.encoding, keeps_state=True)), chosen
 
 
 def score_blocks(
@@ -215,14 +214,13 @@ def run_window(window: Window, context: RunContext) -> Outcome:
             f"are then counted {len(runs)} times."
         )
     context = replace(context, merged_run_ids=[run["run_id"] for run in runs])
-    shown = partial(show_suite, *(measurement.tables[table] for table in (schemas.BIAS_METRICS, schemas.MODEL_SUMMARY)))
     tables: dict[Table, Rows] = {}
     for table, window_table in schemas.WINDOW_TABLES.items():
         if (rows := measurement.tables.get(table)) is not None:
             for column, value in ((schemas.WINDOW_START, first), (schemas.N_RUNS, len(runs))):
                 rows = rows.append_column(column.name, pa.array([value] * len(rows), column.arrow_type))
             tables[window_table] = rows.select(window_table.value_columns)
-    outcome = context.publish(tables, counts, warnings, shown)
+    outcome = context.publish(tables, counts, warnings, partial(show_suite, measurement.tables))
     days = {"from": first, "to": last, "runs": len(runs), "missing": list(window.missing)}
     return progress.end(replace(outcome, summary={**outcome.summary, **days}))
 

@@ -27,7 +27,7 @@ from biasspark.tables.ledger import (
     accepted_ids,
     by_publication,
     explain_no_run,
-    latest_by_date,
+    latest_by,
     read_ledger,
     to_run,
 )
@@ -50,7 +50,7 @@ _ALONE = (LOSS_BY_SEGMENT.job, schemas.PINNED_SKEW.job)
 """Jobs that have a report without a run of the main job."""
 _NEEDED = (BIAS_METRICS, MODEL_SUMMARY, BIAS_ALERTS, schemas.COMPARISON_ALERTS)
 """Without the files of these tables, a page would have no numbers, or say that there is no gate."""
-_TABLES = (
+TABLES_READ = (
     *_NEEDED,
     *(schemas.THRESHOLD_SUMMARY, schemas.THRESHOLD_RATES, schemas.SCORE_HISTOGRAMS, LABEL_BALANCE),
     *(schemas.TEMPLATE_SCORES, schemas.PINNED_AUC, schemas.TRAINING_BALANCE, schemas.PINNED_SKEW),
@@ -108,7 +108,7 @@ def read_report_data(
     before = [row for row in ledger if has_metrics and row["job"] == job and row["run_date"] < run_date]
     baseline_ids = set(alerts["baseline_run_id"].to_pylist())
     baseline, label = find_baseline(ledger, before, baseline_ids, has_gate=len(alerts) > 0)
-    earlier = [row for _, row in sorted(latest_by_date(before).items())][-n_runs:] if n_runs else []
+    earlier = [row for _, row in sorted(latest_by(before, "run_date").items())][-n_runs:] if n_runs else []
     shown = sorted({row["identity"] for row in tables.get(BIAS_METRICS.name, ())})
     compared = [*earlier, *([baseline] if baseline else [])]
     past, metrics = _read_past_runs(spark, store, compared, shown, read_config(main))
@@ -140,14 +140,21 @@ def read_report_data(
 def latest_by_job(ledger: Iterable[LedgerRow], run_date: date) -> dict[str, LedgerRow]:
     """Return the run of each job that readers see for a date: the one that was published last."""
     runs = (row for row in ledger if row["run_date"] == run_date and row["job"] != ACCEPT_RUN)
-    return {row["job"]: row for row in sorted(runs, key=by_publication)}
+    return latest_by(runs, "job")
 
 
 def list_acceptances(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
     """Return the rows by which people accepted published runs; for a run that was accepted twice, the last one."""
     run_ids = {row["run_id"] for row in ledger}
     rows = (row for row in ledger if row["job"] == ACCEPT_RUN and row["accepts_run_id"] in run_ids)
-    return list({row["accepts_run_id"]: row for row in sorted(rows, key=by_publication)}.values())
+    return [
+        row
+        | {
+            "accepted_by": row["accepted_by"] or "someone",
+            "acceptance_note": row["acceptance_note"] or "no reason given",
+        }
+        for row in latest_by(rows, "accepts_run_id").values()
+    ]
 
 
 def find_baseline(
@@ -179,7 +186,7 @@ def _read_tables(
 ) -> tuple[dict[str, pa.Table], dict[str, str]]:
     """Return the tables of some runs by name, and the faults of tables whose files are missing."""
     run_of = {job: to_run(row) for job, row in runs.items()}
-    tables = [table for table in _TABLES if table.job in runs and run_of[table.job].wrote(table)]
+    tables = [table for table in TABLES_READ if table.job in runs and run_of[table.job].wrote(table)]
 
     def read(table: Table) -> pa.Table | None:
         with describe(spark, f"report: {table.name}"):
@@ -297,7 +304,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
     outcome = next((row["outcome"] for row in report.alerts()), None)
     summary = {"job": JOB, "run_id": report.run["run_id"], "run_date": run_date}
     summary |= {"outcome": outcome, "written": written, "warnings": warnings}
-    return progress.end(Outcome(summary=summary, table="\n".join(f"warning: {text}" for text in warnings)))
+    return progress.end(Outcome(summary=summary, text="\n".join(f"warning: {text}" for text in warnings)))
 
 
 FLAGS = (

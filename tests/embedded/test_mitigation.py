@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from biasspark.cli import Progress
+from biasspark.config import load_config
+from biasspark.config.mitigation_settings import CONTROL, LABEL, TEXT
+from biasspark.errors import InputError, PublishConflict
 from biasspark.mitigation.training_data import drop_repeats
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
+from biasspark.workflows.mitigation_experiment import TrainingData, train_models
 from tests.harness.main_job import RUN_DATE, write_config
-from tests.harness.running_jobs import ask, refuse_embedded, run_embedded_well
+from tests.harness.running_jobs import ask, refuse_embedded, run_embedded, run_embedded_well
 
 pytestmark = [pytest.mark.embedded, pytest.mark.usefixtures("spark_session")]
 
@@ -54,7 +60,7 @@ def configure(folder: Path, models: dict[str, str] | None = None, **mitigation: 
     return "--config", config, "--run-date", RUN_DATE
 
 
-def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
+def test_from_balance_to_report(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = configure(folder, pool="pool.parquet")
     assert run_embedded_well("mitigation", *flags, "--dry-run")["status"] == "planned"
     assert not (folder / "warehouse").exists()
@@ -105,6 +111,15 @@ def test_from_balance_to_report(folder: Path, tmp_path: Path) -> None:
     for before, after in zip(done["models"][::2], again["models"], strict=True):
         assert {**before, "n_training": 3_000, "n_added": 0} == after
 
+    # The comparison fails: the measurement is published, so its outcome is printed.
+    def fail(*_: object) -> None:
+        raise PublishConflict("compare_models: published")
+
+    monkeypatch.setattr("biasspark.workflows.compare.publish_comparison", fail)
+    failed = run_embedded("mitigation", *own_scores, "--set", "corpus.name=own", "--set", "compare.baseline=baseline")
+    assert failed.code == 4, failed.err
+    assert (failed.summary["job"], failed.summary["status"]) == ("bias_metrics", "published")
+
 
 def test_a_repeated_text_counts_with_the_same_annotations(spark_session: SparkSession) -> None:
     rows = [("Thanks.", 1.0, ["a"]), ("Thanks.", None, ["b"]), ("Hi.", 0.0, None), ("Thanks.", 0.0, ["a", "b"])]
@@ -112,6 +127,13 @@ def test_a_repeated_text_counts_with_the_same_annotations(spark_session: SparkSe
         comments = spark_session.createDataFrame(ordered, "`comment.text` STRING, muslim DOUBLE, tags ARRAY<STRING>")
         kept = drop_repeats(comments.repartition(3), "comment.text").collect()
         assert sorted(map(tuple, kept)) == [("Hi.", 0.0, None), ("Thanks.", 0.0, ["a", "b"])]
+
+
+def test_a_training_corpus_without_a_text_is_refused(folder: Path, spark_session: SparkSession) -> None:
+    _, config, *_ = configure(folder, pool="pool.parquet")
+    rows, table = spark_session.createDataFrame([], f"{TEXT} STRING, {LABEL} BOOLEAN"), pa.table({})
+    with pytest.raises(InputError, match="text"):
+        train_models(load_config(str(config)), TrainingData(rows, {CONTROL: rows}, table, table, ()), Progress())
 
 
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])

@@ -15,13 +15,14 @@ from pyspark.sql import SparkSession
 from biasspark.cli import Progress
 from biasspark.config import Config, parse_config
 from biasspark.errors import InputError
+from biasspark.gate.gate_result import GateResult
 from biasspark.tables.ledger import append_to_ledger
 from biasspark.tables.publish import publish
 from biasspark.tables.runs import Run, RunRecord
 from biasspark.tables.schemas import JACKKNIFE_STATISTICS, U_STATISTICS
 from biasspark.tables.store import PathStore
 from biasspark.workflows.corpus_job import RunContext
-from biasspark.workflows.judge import GateResult, judge
+from biasspark.workflows.judge import judge
 from tests.harness.least_configuration import changed
 from tests.harness.sample_run import record_of
 
@@ -69,8 +70,7 @@ def judge_run(
     spark: SparkSession, store: PathStore, config: Config, jackknife: pa.Table | None = None, day: int = 3
 ) -> tuple[list[Any], GateResult]:
     context = RunContext(spark, config, store, run_of(day), Progress())
-    tables = {U_STATISTICS: statistics_of(0.48)} | ({} if jackknife is None else {JACKKNIFE_STATISTICS: jackknife})
-    gate_result = judge(tables, (), context)
+    gate_result = judge({U_STATISTICS: statistics_of(0.48)}, jackknife, (), context)
     assert gate_result.alerts is not None
     return [
         (row["slice"], row["outcome"], row["baseline_run_id"]) for row in gate_result.alerts.to_pylist()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from biasspark.errors import InputError
+from biasspark.errors import InputError, PublishConflict
 from biasspark.session.files import delete_folder, list_folder
 from biasspark.tables.ledger import accept, find_acceptance, read_ledger, to_run
 from biasspark.tables.publish import publish
@@ -138,6 +138,29 @@ def test_a_copy_is_accepted_before_it_is_seen(
     monkeypatch.setattr(job, "publish", publish_accepted)
     copy_run(spark, store, run)
     assert [acceptance["accepted_by"] for acceptance in accepted] == ["Ada"]
+
+
+@LISTING
+def test_a_date_that_is_measured_during_maintenance_does_not_stop_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PathStore(str(tmp_path / "tables"))
+    first, second = publish_skew(spark, store, 0.6), publish_examples(spark, store)
+
+    def fragment(*arguments: Any, **named: Any) -> job.MaintenancePlan:
+        return replace(plan_maintenance(*arguments, **named), fragmented=(first, second))
+
+    def copy_second(spark: SparkSession, store: Store, run: Run) -> Run:
+        if run == first:
+            raise PublishConflict("measured again")
+        return copy_run(spark, store, run)
+
+    monkeypatch.setattr(job, "plan_maintenance", fragment)
+    monkeypatch.setattr(job, "copy_run", copy_second)
+    done = maintain(tmp_path, tmp_path / "tables")
+    assert done.code == 0, done.err
+    assert len(done.summary["copies"]) == 1
+    assert first.run_id in done.summary["warnings"][0]
 
 
 @pytest.mark.spark("the embedded engine writes one file")

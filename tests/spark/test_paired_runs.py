@@ -81,7 +81,7 @@ class Runs:
         run = find_published(spark, store, "bias_metrics", date.fromisoformat(done.summary["run_date"]), "fixed")
         tables = {U_STATISTICS: read_run(spark, store, U_STATISTICS, run)}
         next_run = new_run(run.run_date + timedelta(days=1), "fixed", "bias_metrics")
-        verdict = judge(tables, (), RunContext(spark, config, store, next_run, Progress()))
+        verdict = judge(tables, None, (), RunContext(spark, config, store, next_run, Progress()))
         assert verdict.alerts is not None
         alerts: pd.DataFrame = verdict.alerts.select(list(ALERT)).to_pandas()
         return alerts.set_index(list(KEY)).sort_index()

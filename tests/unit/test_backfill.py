@@ -141,7 +141,7 @@ def test_a_run_that_fails_keeps_no_other_from_being_measured(
     failed = [{"run_date": day, "exit_code": codes[day.day]} for day in DAYS if day.day in codes]
     assert outcome.summary["failed"] == failed
     assert outcome.summary["gate_failed"] == [day for day in DAYS if day.day in gate_failed]
-    assert all(str(day) in outcome.table for day in DAYS if day.day in (*faults, *gate_failed))
+    assert all(str(day) in outcome.text for day in DAYS if day.day in (*faults, *gate_failed))
     assert all(f"{one['run_date']}: error: " in shown.err for one in failed)
     assert CANARY not in shown.out + shown.err
 
@@ -154,7 +154,7 @@ def test_a_fault_that_dates_share_is_printed_once(capsys: pytest.CaptureFixture[
     assert shown.err.count("gone") == 1
     lines = [json.loads(line) for line in shown.out.splitlines()]
     assert [line["faults"] for line in lines] == [[str(fault)] for fault in faults.values()]
-    assert outcome.table.splitlines()[0].endswith(" 2026-02-27, 2026-02-28")
+    assert outcome.text.splitlines()[0].endswith(" 2026-02-27, 2026-02-28")
     assert outcome.summary["failed"] == [{"run_date": day, "exit_code": 3} for day in DAYS]
 
 

@@ -69,9 +69,8 @@ def fail_with(error: BaseException) -> Callable[[argparse.Namespace], Outcome]:
 
 
 NEVER = fail_with(AssertionError())
-PARSER = Command("Measures.", cli.DATED_EXAMPLES, (*cli.on_date("the run date to measure"), cli.DRY_RUN), NEVER).parser(
-    "job.py"
-)
+FLAGS_OF_JOB = (*cli.on_date("the run date to measure"), cli.DRY_RUN)
+PARSER = Command("Measures.", cli.dated_examples("demo.toml"), FLAGS_OF_JOB, NEVER).parser("job.py")
 Run = Callable[..., tuple[int, str, str]]
 """Runs a job, and returns the exit code and what it printed on stdout and stderr."""
 
@@ -133,13 +132,13 @@ class TestFlags:
     def test_a_word_is_suggested_if_it_is_close(self, word: str, meant: str | None) -> None:
         assert closest_match(word, ("term_male", "csv", "json")) == meant
 
-    @pytest.mark.parametrize("table", ["", "a table", "a long table " * 100_000])
-    def test_a_closed_pipe_ends_quietly(self, table: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    @pytest.mark.parametrize("text", ["", "a table", "a long table " * 100_000])
+    def test_a_closed_pipe_ends_quietly(self, text: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         with open(writing, "w", encoding="utf-8") as stdout:
             monkeypatch.setattr(sys, "stdout", stdout)
-            assert run(lambda _: Outcome(summary={}, table=table, exit_code=5)) == (5, "", "")
+            assert run(lambda _: Outcome(summary={}, text=text, exit_code=5)) == (5, "", "")
 
     def test_help_has_examples_exit_codes_and_what_the_date_is(self, run: Run) -> None:
         code, shown, _ = run(flags=["--help"])
@@ -224,9 +223,9 @@ class TestOut:
 
 class TestExit:
     def test_an_outcome_is_a_table_and_then_one_line_of_json_unless_that_is_empty(self, run: Run) -> None:
-        outcome = Outcome(summary={"run_id": "r1"}, table="identity\nmale", exit_code=5)
+        outcome = Outcome(summary={"run_id": "r1"}, text="identity\nmale", exit_code=5)
         assert run(lambda _: outcome) == (5, 'identity\nmale\n{"run_id": "r1"}\n', "")
-        document = Outcome(summary={}, table="identity,n", exit_code=3)
+        document = Outcome(summary={}, text="identity,n", exit_code=3)
         assert run(lambda _: document) == (3, "identity,n\n", "")
 
     @pytest.mark.parametrize(
@@ -282,7 +281,7 @@ class TestExit:
     def test_an_encoding_that_lacks_a_name_stops_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         raw = io.BytesIO()
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, "ascii", line_buffering=True))
-        assert run_job(lambda _: Outcome(summary={"é": 1}, table="é"), PARSER, FLAGS) == 0
+        assert run_job(lambda _: Outcome(summary={"é": 1}, text="é"), PARSER, FLAGS) == 0
         assert raw.getvalue() == b'\\xe9\n{"\\u00e9": 1}\n'
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from biasspark.columns import FAIL, INSUFFICIENT, PASS, WARN
+from biasspark.gate.gate_result import MAX_SHOWN, GateResult
 from biasspark.tables.schemas import BIAS_ALERTS, to_table
-from biasspark.workflows.judge import MAX_SHOWN, GateResult
 from tests.fixtures.made_up_report import alert
 
 

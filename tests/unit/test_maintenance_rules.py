@@ -91,7 +91,7 @@ def test_a_policy_is_as_of_the_end_of_the_date_but_never_of_a_time_to_come() -> 
 def test_a_run_to_remove_is_one_line_whatever_its_number_of_tables() -> None:
     removals = tuple(Removal(RUN_DATE, "a", table, "superseded", NOW) for table in ("bias_metrics", "u_statistics"))
     outcome = maintain._describe(MaintenancePlan(removals, (), (), (), {}), "planned")
-    (line,) = outcome.table.splitlines()[1:]
+    (line,) = outcome.text.splitlines()[1:]
     assert line.split() == [str(RUN_DATE), "a", "superseded", *show_time(NOW).split(), "2"]
     assert (outcome.summary["removals"], outcome.summary["runs"]) == (2, ["a"])
 

@@ -20,9 +20,9 @@ from biasspark.workflows.mitigation_experiment import (
     TERM,
     add_verdicts,
     find_best,
-    judge,
     list_models,
     list_terms,
+    summarize,
     training_measures,
 )
 from tests.harness.least_configuration import keys_of
@@ -273,11 +273,11 @@ def test_the_best_model_wins_both_measures(
 ) -> None:
     models = [model("baseline", *baseline), model("control", *control), model("mitigated", *mitigated)]
     assert find_best(models) == best
-    measured = Outcome(summary={"job": "bias_metrics", "run_id": "r1"}, table="worst")
-    outcome = judge(measured, None, models, [{TERM: "gay"} | dict.fromkeys(MODELS, 0.5)])
+    measured = Outcome(summary={"job": "bias_metrics", "run_id": "r1"}, text="worst")
+    outcome = summarize(measured, None, models, [{TERM: "gay"} | dict.fromkeys(MODELS, 0.5)])
     assert outcome.exit_code == (0 if best == "mitigated" else 5)
     assert outcome.summary == {"job": "mitigation_experiment", "run_id": "r1", "models": models, "best": best}
-    assert outcome.table.startswith("worst\n")
+    assert outcome.text.startswith("worst\n")
 
 
 @pytest.mark.parametrize(
@@ -287,13 +287,13 @@ def test_the_best_model_wins_both_measures(
 def test_a_failed_gate_stays_failed(mitigated: float, gate: int, comparison: int, exit_code: int) -> None:
     models = [model("baseline", 6.37, 0.5), model("control", 6.84, 0.5), model("mitigated", mitigated, 0.8)]
     models[2] |= {"better": 20, "worse": 11}
-    measured = Outcome(summary={"gate": "fail" if gate else "pass"}, table="worst", exit_code=gate)
+    measured = Outcome(summary={"gate": "fail" if gate else "pass"}, text="worst", exit_code=gate)
     of_comparison = {"run_id": "r2", "gate": "fail" if comparison else "pass", "warnings": ["few rows"]}
-    compared = Outcome(summary=of_comparison, table="fail: max_drop", exit_code=comparison)
-    outcome = judge(measured, compared, models, [])
+    compared = Outcome(summary=of_comparison, text="fail: max_drop", exit_code=comparison)
+    outcome = summarize(measured, compared, models, [])
     assert outcome.exit_code == exit_code
     assert outcome.summary["gate"] == measured.summary["gate"]
     assert {name: outcome.summary[f"comparison_{name}"] for name in of_comparison} == of_comparison
-    assert compared.table in outcome.table
-    *_, conclusion = outcome.table.splitlines()
+    assert compared.text in outcome.text
+    *_, conclusion = outcome.text.splitlines()
     assert all(number in conclusion for number in ("20", "11"))

@@ -24,10 +24,11 @@ from biasspark.report.cells import drop_zeros, metric_cell
 from biasspark.report.definitions import SUITE, list_definitions
 from biasspark.report.gate_summary import build_gate_summary
 from biasspark.report.metric_tables import MAX_LACKING, list_rates, list_skewed, list_training
-from biasspark.report.page import RunReport, write_metric_page, write_model_card, write_page
-from biasspark.report.report_data import OF_ATTRIBUTION, ReportData, filter_tables
+from biasspark.report.page import SECTIONS, RunReport, write_metric_page, write_model_card, write_page
+from biasspark.report.report_data import ALERTS, OF_ATTRIBUTION, ReportData, filter_tables
 from biasspark.report.text_formats import escape_markdown
 from biasspark.tables.schemas import TABLES
+from biasspark.workflows.write_report import TABLES_READ
 from tests.fixtures.made_up_report import (
     IMAGE,
     MODELS,
@@ -80,6 +81,12 @@ def test_groups_of_columns_cover_the_columns_of_their_table(page: str) -> None:
         spans = [int(span or 1) for span in re.findall(r'<colgroup(?: span="(\d+)")?>', table)]
         row = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)[0]
         assert sum(spans) == len(re.findall(r"<t[dh][ >]", row))
+
+
+def test_every_table_that_a_section_shows_is_read() -> None:
+    """Rows of examples are too many for a page, and alerts are in the summary of the gate."""
+    shown = {name for section in SECTIONS for name in section.tables if name in TABLES} - {"example_attributions"}
+    assert {table.name for table in TABLES_READ} == shown | set(ALERTS)
 
 
 def test_names_are_text_everywhere(page: str) -> None:

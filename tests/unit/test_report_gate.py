@@ -243,3 +243,12 @@ def test_the_last_acceptance_of_a_run_counts() -> None:
     rows = [accepts("r1", "r7", "second"), accepts("r1", "r6", "first"), ran("r1", 14), accepts("copy", "r8")]
     (acceptance,) = list_acceptances(rows)
     assert (acceptance["accepts_run_id"], acceptance["acceptance_note"]) == ("r1", "second")
+
+
+def test_an_acceptance_without_a_name_and_a_reason(report: ReportData) -> None:
+    unnamed = accepts("r_now", "r7") | {"acceptance_note": None, "accepted_by": None}
+    acceptances = list_acceptances([ran("r1", 15) | {"run_id": "r_now"}, unnamed])
+    failed = replace(with_rows(report, bias_alerts=[alert("fail")]), acceptances=acceptances)
+    for text in (write_model_card(failed), page_without_charts(failed)):
+        assert "someone" in text
+        assert "no reason given" in text

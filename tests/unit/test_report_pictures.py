@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 from typing import Any
 from xml.etree import ElementTree
@@ -48,6 +49,13 @@ def list_titles(data: ReportData) -> list[str]:
 def test_trends_show_what_moved_before_what_is_worst(report: ReportData) -> None:
     assert list_titles(report)[:2] == ["BPSN AUC, black", "BPSN AUC, gay"]
     assert list_titles(replace(report, baseline=None))[:2] == ["BPSN AUC, gay", "BPSN AUC, black"]
+
+
+def test_the_ends_of_a_long_trend_have_years(report: ReportData) -> None:
+    long_ago = [run._replace(run_date=run.run_date - timedelta(days=731)) for run in report.history]
+    first, last = (f"{day:%b %Y}</text>" for day in (min(run.run_date for run in long_ago), report.run_date))
+    assert not any(text in draw_trends(report) for text in (first, last))
+    assert all(text in draw_trends(replace(report, history=long_ago)) for text in (first, last))
 
 
 def test_the_trend_of_an_identity_stands_where_its_worst_model_does(report: ReportData) -> None:
