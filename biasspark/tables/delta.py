@@ -284,12 +284,12 @@ class DeltaFolder(DeltaStore):
         rows = {table: log.read([run.run_date], [run.run_id]) for table, log in logs.items() if log}
         return rows | super().read_back(spark, [table for table in tables if table not in rows], run)
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
+    def read_ledger(self, spark: SparkSession, first: date = date.min, last: date = date.max) -> pa.Table:
         """See `PathStore.read_ledger`."""
         log = self._log(spark, BIAS_RUNS) if self.has(spark, BIAS_RUNS) else None
         if log is None:
-            return super().read_ledger(spark, run_date)
-        return log.read(None if run_date is None else [run_date])
+            return super().read_ledger(spark, first, last)
+        return log.read({day for day, _ in log.list_files() if first <= day <= last})
 
     def list_runs(self, spark: SparkSession, table: Table) -> set[tuple[date, str]]:
         """See `PathStore.list_runs`."""

@@ -33,15 +33,15 @@ LedgerRow: TypeAlias = dict[str, Any]
 
 
 VIEW_KEY = ("run_date", "window_start", "corpus", "job")
-"""The columns that a run has in common with the runs that it supersedes. Their values have one visible run."""
+"""The columns that identify what a run measures. One run is visible for each combination, the last published."""
 view_key = itemgetter(*VIEW_KEY)
 
 # ---- reading
 
 
-def read_ledger(spark: SparkSession, store: Store, run_date: date | None = None) -> list[LedgerRow]:
-    """Return the rows of the ledger, of one run date or of all."""
-    return to_rows(store.read_ledger(spark, run_date))
+def read_ledger(spark: SparkSession, store: Store, first: date = date.min, last: date = date.max) -> list[LedgerRow]:
+    """Return the rows of the ledger from the first to the last run date. A row that accepts a run has its date."""
+    return to_rows(store.read_ledger(spark, first, last))
 
 
 def find_published(spark: SparkSession, store: Store, job: str, run_date: date, corpus: str) -> Run:
@@ -55,7 +55,7 @@ def list_shown(spark: SparkSession, store: Store, job: str, run_date: date, corp
 
     Without such a run, raises `InputError` with the dates and corpora that exist.
     """
-    rows = latest_by(_select(read_ledger(spark, store, run_date), job, corpus), *VIEW_KEY)
+    rows = latest_by(_select(read_ledger(spark, store, run_date, run_date), job, corpus), *VIEW_KEY)
     if not rows:
         raise explain_no_run(spark, store, job, run_date, corpus)
     return list(map(to_run, rows.values()))
@@ -74,9 +74,11 @@ def explain_no_run(spark: SparkSession, store: Store, job: str, run_date: date, 
     return InputError(" ".join((absence, *choices)))
 
 
-def list_published(spark: SparkSession, store: Store, job: str, corpus: str) -> dict[date, LedgerRow]:
-    """Return the published run dates in order, each with the row of its latest run."""
-    return dict(sorted(latest_by(_select(read_ledger(spark, store), job, corpus), "run_date").items()))
+def list_published(
+    spark: SparkSession, store: Store, job: str, corpus: str, dates: tuple[date, date]
+) -> dict[date, LedgerRow]:
+    """Return the published run dates from the first to the last, in order, each with the row of its latest run."""
+    return dict(sorted(latest_by(_select(read_ledger(spark, store, *dates), job, corpus), "run_date").items()))
 
 
 def list_configurations(spark: SparkSession, store: Store, job: str, corpus: str) -> list[tuple[dict[str, Any], Run]]:
@@ -92,12 +94,18 @@ def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapp
     There is one run for each of the last `MAX_BASELINES` dates that have any, the one published last. A date that is
     run again is compared with earlier dates, as it was the first time, and not with itself.
     """
-    ledger = read_ledger(spark, store)
-    accepted = accepted_ids(ledger)
-    rows = (row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
-    latest = latest_by(rows, "run_date")
-    days = sorted((day for day in latest if day < run.run_date), reverse=True)[:MAX_BASELINES]
-    return {to_run(latest[day]): read_config(latest[day]) for day in days}
+    latest: dict[date, LedgerRow] = {}
+    end = run.run_date
+    # Of a ledger that grows for years, most runs read the last dates alone.
+    for n_days in (2 * MAX_BASELINES, date.max.toordinal()):
+        first = date.fromordinal(max(end.toordinal() - n_days, 1))
+        if len(latest) < MAX_BASELINES and first < end:
+            ledger = read_ledger(spark, store, first, end - timedelta(days=1))
+            accepted = accepted_ids(ledger)
+            rows = (row for row in _select(ledger, run.job, run.corpus) if row["run_id"] in accepted)
+            latest |= latest_by(rows, "run_date")
+            end = first
+    return {to_run(row): read_config(row) for _, row in sorted(latest.items(), reverse=True)[:MAX_BASELINES]}
 
 
 def accepted_ids(ledger: Iterable[LedgerRow]) -> set[str]:
@@ -138,7 +146,7 @@ def append_to_ledger(spark: SparkSession, store: Store, run: Run, record: RunRec
             store.write(spark, BIAS_RUNS, row, run)
         except BiasSparkError:  # the run is published if its row exists
             with suppress(Exception):  # the first failure is reported
-                if run.run_id in store.read_ledger(spark, run.run_date)["run_id"].to_pylist():
+                if run.run_id in store.read_ledger(spark, run.run_date, run.run_date)["run_id"].to_pylist():
                     return
             raise
 
@@ -150,7 +158,7 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
     `BiasSparkError` if this run is published already. Copies do not conflict: they have the numbers of another run.
     """
     key = attrgetter(*VIEW_KEY)(run)
-    before = [row for row in read_ledger(spark, store, run.run_date) if view_key(row) == key]
+    before = [row for row in read_ledger(spark, store, run.run_date, run.run_date) if view_key(row) == key]
     if any(row["run_id"] == run.run_id for row in before):
         raise BiasSparkError(
             f"bias_runs: run {run.run_id} is published already. A run is published once. Run again, which takes a new "
@@ -161,15 +169,15 @@ def refuse_conflict(spark: SparkSession, store: Store, run: Run) -> list[LedgerR
         last = max(later, key=by_publication)
         raise PublishConflict(
             f"bias_runs: run {last['run_id']} of {run.job} for {run.run_date}, corpus {run.corpus!r}, was published at "
-            f"{show_time(last['published_at'])}, after this one started at {show_time(run.started_at)}. Of two runs at "
-            "once, the first to publish counts. Nothing was published. Run again to supersede it."
+            f"{show_time(last['published_at'])}, after this one started at {show_time(run.started_at)}. If two runs "
+            "overlap, the first to publish wins. Nothing was published. Run again to supersede it."
         )
     return before
 
 
 def find_acceptance(spark: SparkSession, store: Store, run: Run) -> LedgerRow | None:
     """Return the first row of the ledger by which a person or the gate accepted a run; None if nobody did."""
-    rows = sorted(read_ledger(spark, store, run.run_date), key=by_publication)
+    rows = sorted(read_ledger(spark, store, run.run_date, run.run_date), key=by_publication)
     return next((row for row in rows if accepted_ids([row]) == {run.run_id}), None)
 
 

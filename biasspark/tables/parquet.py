@@ -292,24 +292,25 @@ class PathStore(ParquetStore):
             return {table: self.read_rows(spark, table, run) for table in tables}
         return super().read_back(spark, tables, run)
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
-        """Return the rows of the ledger, of one run date or of all; none if there is no ledger yet.
+    def read_ledger(self, spark: SparkSession, first: date = date.min, last: date = date.max) -> pa.Table:
+        """Return the rows of the ledger from the first to the last run date; none if there is no ledger yet.
 
         Raises `ConfigError` if the session has no file system for the path, and `InputError` for a Delta table, and if
         this user may not read a directory or file: what cannot be read is not absent.
         """
         check_file_system(spark, ("output", "path"), self.path)
-        location, date_folder = self._folder(BIAS_RUNS), f"run_date={run_date}"
+        location, date_folder = self._folder(BIAS_RUNS), f"run_date={first}"
         with storage_errors(location, "read"):
             dates = _list_dates(spark, location) if sees_files(spark) else []
         if folder := shared_folder(spark, location):
-            read = [day for day in dates if run_date is None or day == date_folder]
+            read = [day for day in dates if date_folder <= day <= f"run_date={last}"]
             runs = [run for day in read for run in list_visible(folder / day)]
             return read_files(BIAS_RUNS, [run for run in runs if _RUN_FOLDER.fullmatch(run.name)], skip_missing=True)
         files = spark.read.schema(spark_schema(BIAS_RUNS)).option("basePath", location)
-        path = location if run_date is None else f"{location}/{date_folder}"
+        path = f"{location}/{date_folder}" if first == last else location
         with suppress(FileNotFoundError), absence(path):
-            return to_arrow(analyze(files.parquet(path)), BIAS_RUNS.full_arrow_schema)
+            rows = analyze(files.parquet(path)).where(f"run_date BETWEEN DATE'{first}' AND DATE'{last}'")
+            return to_arrow(rows, BIAS_RUNS.full_arrow_schema)
         return BIAS_RUNS.full_arrow_schema.empty_table()
 
     def remove_run(self, spark: SparkSession, table: Table, run: Run) -> None:
@@ -406,7 +407,7 @@ class CatalogStore(ParquetStore):
         with storage_errors(self.name(table.name), "read"):
             return to_arrow(rows, table.full_arrow_schema)
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
+    def read_ledger(self, spark: SparkSession, first: date = date.min, last: date = date.max) -> pa.Table:
         """See `PathStore.read_ledger`. One job."""
         schema, name = BIAS_RUNS.full_arrow_schema, self.name(BIAS_RUNS.name)
         if not self.has(spark, BIAS_RUNS):
@@ -414,11 +415,9 @@ class CatalogStore(ParquetStore):
         with storage_errors(name, "read"):
             # Before the rows, so that each has its row. Other formats list their files themselves.
             listed = spark.sql(f"SHOW PARTITIONS {name}").collect() if self.provider == "parquet" else []
-            partitions = {row["partition"] for row in listed}
-            rows = self._read_all(spark, BIAS_RUNS)
-            if run_date is not None:
-                rows = rows.where(F.col(RUN_DATE.name) == F.lit(run_date))
-                partitions = {partition for partition in partitions if partition.startswith(f"run_date={run_date}/")}
+            dates = f"run_date={first}", f"run_date={last}"
+            partitions = {name for (name,) in listed if dates[0] <= name.partition("/")[0] <= dates[1]}
+            rows = self._read_all(spark, BIAS_RUNS).where(f"run_date BETWEEN DATE'{first}' AND DATE'{last}'")
             ledger = to_arrow(rows, schema)
         keys = zip(ledger[RUN_DATE.name].to_pylist(), ledger[RUN_ID.name].to_pylist(), strict=True)
         # Spark skips a partition whose folder it may not enter.

@@ -238,7 +238,8 @@ def plan_or_run(job: CorpusJob, arguments: argparse.Namespace) -> cli.Outcome:
             stack.enter_context(starting_workers(spark, "biasspark.ranking.engine"))
         store.check(spark, (*tables_of(job.name), BIAS_RUNS))
         only_missing = vars(arguments).get("only_missing")
-        published = list_published(spark, store, job.name, config.corpus.name) if plan or only_missing else ()
+        ends = days[0], days[-1]
+        published = list_published(spark, store, job.name, config.corpus.name, ends) if plan or only_missing else ()
         skipped = published if only_missing else ()
         if plan:
             read(spark, run_date=days[0])  # which checks the columns

@@ -133,7 +133,7 @@ def copy_run(spark: SparkSession, store: Store, run: Run) -> Run:
     run that was started before the copy and is published after it does not conflict.
     """
     copy = new_run(run.run_date, run.corpus, run.job, run.window_start)
-    row = next(row for row in read_ledger(spark, store, run.run_date) if row["run_id"] == run.run_id)
+    row = next(row for row in read_ledger(spark, store, run.run_date, run.run_date) if row["run_id"] == run.run_id)
     tables: dict[Table, Rows] = {}
     for table in filter(to_run(row).wrote, tables_of(run.job)):
         if table.per_row:

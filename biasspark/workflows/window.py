@@ -148,8 +148,7 @@ def find_window(context: RunContext, *, allow_missing: bool) -> Window:
     first, last = context.run.window_start, context.run.run_date
     assert first is not None
     with describe(spark, "look up the runs"):
-        every = list_published(spark, store, BIAS_METRICS.job, config.corpus.name)
-        published = {day: row for day, row in every.items() if first <= day <= last}
+        published = list_published(spark, store, BIAS_METRICS.job, config.corpus.name, (first, last))
         runs = list(map(to_run, published.values()))
         blocks = read_score_blocks(spark, store, runs)
         with storage_errors(f"{store.root}/{SCORE_BLOCKS.name}", "read"):

@@ -132,9 +132,9 @@ def test_a_partition_of_the_ledger_that_is_not_read_is_refused(spark: SparkSessi
     assert len(catalog.read_ledger(spark)) == 2
     location = Path(catalog._describe(spark, BIAS_RUNS)["Location"].removeprefix("file:"))
     (location / run.partition).rename(location / "elsewhere")
-    for run_date in (None, run.run_date):
+    for dates in ((), (run.run_date, run.run_date)):
         with pytest.raises(InputError, match=run.partition):
-            catalog.read_ledger(spark, run_date)
+            catalog.read_ledger(spark, *dates)
 
 
 @pytest.mark.slow

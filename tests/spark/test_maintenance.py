@@ -110,7 +110,7 @@ def test_a_run_in_many_small_files_is_copied_and_superseded(spark: SparkSession,
     assert read_latest(tmp_path, "row_id, score", table=table.name) == before
     assert plan_maintenance(spark, store, RECENT, compact=True).fragmented == ()
     again = copy_run(spark, store, copy)
-    ledger = {row["run_id"]: row for row in read_ledger(spark, store, RUN_DATE)}
+    ledger = {row["run_id"]: row for row in read_ledger(spark, store, RUN_DATE, RUN_DATE)}
     original = {"config_hash", "warnings", "table_rows", "n_rows"}
     for run_id in (copy.run_id, again.run_id):
         assert {name: ledger[run_id][name] for name in original} == {

@@ -134,7 +134,7 @@ def test_rows_come_back_exactly_in_the_order_of_the_contract(warehouse: Warehous
 
 
 def test_the_ledger_has_what_the_record_says(warehouse: Warehouse, spark: SparkSession) -> None:
-    (row,) = (row for row in read_ledger(spark, warehouse.store, RUN_DATE) if row["corpus"] == HOSTILE)
+    (row,) = (row for row in read_ledger(spark, warehouse.store, RUN_DATE, RUN_DATE) if row["corpus"] == HOSTILE)
     record = vars(record_of()) | vars(warehouse.hostile) | {"published_at": row["published_at"]}
     assert row == record | {"warnings": list(record["warnings"])}
 
@@ -360,7 +360,7 @@ def test_check_names_another_cause_as_a_write_that_failed(
 @pytest.mark.spark("writes to a catalog")
 def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, catalog: CatalogStore) -> None:
     catalog.check(spark, TABLES.values())
-    assert read_ledger(spark, catalog, RUN_DATE) == []
+    assert read_ledger(spark, catalog, RUN_DATE, RUN_DATE) == []
     first = publish(spark, suite_tables(0.6), run_at(1, "r1", HOSTILE), catalog, record_of())
     second = publish(spark, suite_tables(0.7, rejected=0), start_run(HOSTILE), catalog, record_of())
     catalog.check(spark, TABLES.values())
@@ -376,7 +376,7 @@ def test_a_catalog_gets_partitioned_tables_with_comments(spark: SparkSession, ca
         assert partitions == {f"run_date=2026-01-15/run_id={run.run_id}" for run in (first, second)}
     assert not catalog.has(spark, PINNED_SKEW)
     assert read_rows(spark, catalog, PINNED_SKEW, [first, second])[1] == []
-    counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, RUN_DATE)}
+    counted = {row["run_id"]: row["table_rows"] for row in read_ledger(spark, catalog, RUN_DATE, RUN_DATE)}
     assert counted == {published.run_id: published.table_rows for published in (first, second)}
 
 

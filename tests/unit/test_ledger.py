@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from random import Random
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -41,13 +43,15 @@ class Ledger:
     """A store with a ledger only."""
 
     root = "warehouse"
+    n_read = 0
 
     def __init__(self, *rows: dict[str, Any]) -> None:
         self.rows = pa.Table.from_pylist(list(rows), BIAS_RUNS.full_arrow_schema)
 
-    def read_ledger(self, spark: SparkSession, run_date: date | None = None) -> pa.Table:
-        of_date = [run_date is None or day == run_date for day in self.rows["run_date"].to_pylist()]
-        return self.rows.filter(pa.array(of_date, pa.bool_()))
+    def read_ledger(self, spark: SparkSession, first: date = date.min, last: date = date.max) -> pa.Table:
+        read = self.rows.filter((pc.field("run_date") >= first) & (pc.field("run_date") <= last))
+        self.n_read += len(read)
+        return read
 
 
 def ledger(*rows: dict[str, Any]) -> Store:
@@ -78,9 +82,9 @@ def test_what_is_missing_is_named_with_what_is_there() -> None:
 def test_dates_have_their_latest_run_and_its_counts() -> None:
     rejects = [("null_id", 2)]
     store = ledger(row("a", 1, 1), row("b", 2, 1, rejects=rejects, n_rejected=2), row("c", 3), row("d", 4, 5))
-    published = list_published(SPARK, store, JOB, "civil")
+    published = list_published(SPARK, store, JOB, "civil", (RUN_DATE, RUN_DATE + timedelta(days=4)))
     counts = [(row["run_id"], row["n_rows"], row["n_rejected"]) for row in published.values()]
-    assert counts == [("c", 3, 0), ("b", 2, 2), ("d", 4, 0)]
+    assert counts == [("c", 3, 0), ("b", 2, 2)]
     assert published[RUN_DATE + timedelta(days=1)]["rejects"] == {"null_id": 2}
 
 
@@ -111,6 +115,34 @@ def test_accepted_runs_are_those_of_a_gate_or_a_person_of_each_earlier_date_the_
     assert [run.run_id for run in list_accepted(SPARK, store, a_run())] == ["f", "d"]
     assert [*accepted.values()][-1] == {"x": 1}
     assert [run.wrote(U_STATISTICS) for run in accepted] == [False, False, True]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.9])
+def test_accepted_runs_of_years_published_in_any_order(share: float) -> None:
+    """Dates are run again, accepted later by a person, and measured long after."""
+    random = Random(1)
+    rows = []
+    for n in range(1500):
+        day, time = random.randrange(800), random.randrange(60)
+        status = "accepted" if random.random() < share else "published"
+        rows.append(row(f"r{n}", time, day, status=status, corpus=random.choice(["civil", "civil", "wiki"])))
+        if random.random() < share / 2:
+            accepted = {"job": "accept_run", "status": "accepted", "accepts_run_id": f"r{n}"}
+            rows.append(row(f"a{n}", random.randrange(60), day, corpus=rows[-1]["corpus"], **accepted))
+    accepted_ids = {each.get("accepts_run_id") or each["run_id"] for each in rows if each["status"] == "accepted"}
+    for day in (0, 100, 400, 1000):
+        latest = {}
+        for each in sorted(rows, key=lambda row: (row["published_at"], row["run_id"])):
+            if (each["job"], each["corpus"]) == (JOB, "civil") and each["run_id"] in accepted_ids:
+                latest[each["run_date"]] = each["run_id"]
+        days = sorted((date for date in latest if date < RUN_DATE + timedelta(days=day)), reverse=True)
+        assert [run.run_id for run in list_accepted(SPARK, ledger(*rows), a_run(day))] == [latest[d] for d in days[:60]]
+
+
+def test_a_run_reads_no_more_of_a_ledger_of_years() -> None:
+    store = ledger(*(row(f"r{day}", 1, day, status="accepted") for day in range(2000)))
+    assert len(list_accepted(SPARK, store, a_run(day=2000))) == 60
+    assert cast("Ledger", store).n_read == 120
 
 
 def test_a_run_gives_way_to_one_that_came_to_the_ledger_since_it_started() -> None:
