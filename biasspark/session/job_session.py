@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock, Thread, current_thread, main_thread
-from typing import Any
+from typing import Any, cast
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
@@ -77,12 +77,21 @@ _PREVIOUS_SETTINGS: defaultdict[SparkSession, dict[str, str | None]] = defaultdi
 _BORROW_LOCK = Lock()
 
 
+def read_settings(spark: SparkSession, keys: Iterable[str]) -> dict[str, str | None]:
+    """Return settings of a session, None for those that are not set. A server is asked for all of them at once."""
+    asked = list(keys)
+    if engines.is_connect(spark):
+        values = cast("Any", spark).client.get_config_with_defaults(*((key, None) for key in asked))
+        return dict(zip(asked, values, strict=True))
+    return {key: spark.conf.get(key, None) for key in asked}
+
+
 @contextmanager
 def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
     """Borrow a session, and restore some settings when the last job that borrows it ends."""
     with _BORROW_LOCK:
         before = _PREVIOUS_SETTINGS[spark]
-        before |= {key: spark.conf.get(key, None) for key in keys if key not in before}
+        before |= read_settings(spark, (key for key in keys if key not in before))
         _N_JOBS[spark] += 1
     try:
         yield
@@ -91,10 +100,11 @@ def borrow(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
             _N_JOBS[spark] -= 1
             if not _N_JOBS[spark]:
                 del _N_JOBS[spark], _PREVIOUS_SETTINGS[spark]
-                for key, value in before.items():
-                    with suppress(Exception):  # it is refused; or the session is gone, because of which the job fails
-                        if spark.conf.get(key, None) != value:  # static settings never differ, and cannot be set
-                            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+                with suppress(Exception):  # the session is gone, because of which the job fails
+                    for key, present in read_settings(spark, before).items():
+                        if (value := before[key]) != present:  # static settings never differ, and cannot be set
+                            with suppress(Exception):  # it is refused
+                                spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 # ---- why Spark does not start, or would fail later: no usable Java, or a lake runtime for another Spark
@@ -304,15 +314,15 @@ def _reconfigure(spark: SparkSession, settings: Mapping[str, str], request: Sess
             f"engine = {request.engine}: a session of the engine {engine} already exists, and a process has one at a "
             "time. Stop it first, or start another process."
         )
-    for key, value in settings.items():
-        if spark.conf.get(key, None) != value:
+    for key, present in read_settings(spark, settings).items():
+        if present != settings[key]:
             with suppress(Exception):  # static settings cannot be changed
-                spark.conf.set(key, value)
+                spark.conf.set(key, settings[key])
     faults = [
         f"{key} = {present}: the numbers depend on it, and this session cannot change it. Set it to {settings[key]} "
         "where the session is configured."
-        for key in _REQUIRED
-        if (present := spark.conf.get(key, None)) not in (None, settings[key])
+        for key, present in read_settings(spark, _REQUIRED).items()
+        if present not in (None, settings[key])
     ]
     if faults:
         raise ConfigError(*faults)

@@ -105,6 +105,14 @@ def test_a_session_is_found_whichever_thread_asks(
         assert pool.submit(session.find_session).result() is wanted
 
 
+def test_a_server_is_asked_for_all_settings_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Mock(return_value=("1", None))
+    monkeypatch.setattr(ConnectSession, "__module__", "pyspark.sql.connect.session")
+    monkeypatch.setattr(ConnectSession, "client", SimpleNamespace(get_config_with_defaults=ask), raising=False)
+    assert JOB_SESSION.read_settings(CONNECTED, ("a", "b")) == {"a": "1", "b": None}
+    ask.assert_called_once_with(("a", None), ("b", None))
+
+
 def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their thread polls once a second, and would delay the end of the job."""
     looks_up, stopped = threading.Event(), threading.Event()
