@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -28,6 +29,9 @@ UNFINISHED = {"spark.sql.timeType.enabled": "false", "spark.sql.timestampNanosTy
 
 # A job in the background of a shell ignores Ctrl-C, and so would the programs that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# To look for garbage among all that is imported takes a tenth of the time of unit tests.
+gc.set_threshold(50_000, 20)
 
 hypothesis.settings.register_profile("thorough", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)

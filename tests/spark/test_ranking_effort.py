@@ -56,6 +56,10 @@ def test_the_corpus_is_scanned_twice_and_shuffled_once(spark: SparkSession, anno
 # ---- a whole run
 
 
+def list_passes(config: Path, job: Any) -> list[str]:
+    return run_well(config, "--dry-run", job=job).out.partition("\npasses:")[2].splitlines()[:-1]
+
+
 def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_path: Path) -> None:
     """Survey and ranking: no part, no rule, no table and no stored state costs another."""
     write_parquet(tmp_path / "corpus", make_rows())
@@ -64,9 +68,11 @@ def test_a_run_without_rejects_scans_the_corpus_twice(spark: SparkSession, tmp_p
     efforts: list[Effort] = []
     for state in ({}, {"keep": True}):
         config = write_config(tmp_path, **parts, pinned_auc={}, gate={"rule": rules}, state=state)
+        *planned, _ = list_passes(config, measure_job)  # and one for rejected rows, if there are any
         with watch(spark, N_ROWS) as effort:
             run_well(config)
         efforts.append(effort)
+        assert len(planned) == effort.n_scans
         assert not is_anything_persisted(spark)
     assert [(effort.n_scans, effort.n_queries) for effort in efforts] == [(2, 2), (2, 4)]
     assert max(effort.n_jobs for effort in efforts) <= MAX_SPARK_JOBS
@@ -84,7 +90,6 @@ EVERY_SCAN = REJECT | {
 @pytest.mark.parametrize(
     ("job", "parts"),
     [
-        (measure_job, {}),
         (measure_job, EVERY_SCAN),
         pytest.param(compare_job, REJECT | {"models": {"n": "length"}, "compare": {"baseline": "m"}}, marks=SLOW),
         pytest.param(attribution, REJECT | {"attribution": {"groupings": {"day": "day"}}}, marks=SLOW),
@@ -96,7 +101,7 @@ def test_a_dry_run_lists_every_scan(spark: SparkSession, tmp_path: Path, job: An
     rows = make_rows()
     write_parquet(tmp_path / "corpus", rows | {"score": [None, *rows["score"][1:]]})
     config = write_config(tmp_path, **parts)
-    planned = run_well(config, "--dry-run", job=job).out.partition("\npasses:")[2].splitlines()[:-1]
+    planned = list_passes(config, job)
     with watch(spark, N_ROWS) as effort:
         run_well(config, job=job)
     assert len(planned) == effort.n_scans
