@@ -218,9 +218,9 @@ def draw_trends(report: ReportData) -> Markup:
     """Draw overall AUC, and the worst metric of the worst identities, over time with bands."""
     shown = [("Overall AUC", "auc", None), *_choose_trends(report)]
     sizes = [(151, len(shown[start : start + 4])) for start in range(0, len(shown), 4)]
-    room = panels.Room(left=50, right=17, top=26, bottom=29, across=53, down=63)
+    room = panels.Room(left=50, right=19, top=26, bottom=29, across=53, down=63)
     with drawing("trends"):
-        figure, grid = panels.make_grid(sizes, 222.5, room, notes=())
+        figure, grid = panels.make_grid(sizes, 222, room, notes=())
         for axes, (title, name, identity) in zip(chain(*grid), shown, strict=True):
             axes.set_title(title, pad=8)
             _draw_trend(axes, report, name, identity)

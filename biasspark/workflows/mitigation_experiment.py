@@ -351,7 +351,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
             try:
                 compared = compare.publish_comparison(test_set, comparing) if measured.compare else None
             except Exception:
-                print_outcome(measured_outcome)  # which is published
+                print_outcome(measured_outcome)  # it is published all the same
                 raise
             models = list_models(read_run(spark, store, schemas.MODEL_SUMMARY, run), data.by_model)
             terms = list_terms(read_run(spark, store, schemas.BIAS_METRICS, run), data.balance)

@@ -147,14 +147,9 @@ def list_acceptances(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
     """Return the rows by which people accepted published runs; for a run that was accepted twice, the last one."""
     run_ids = {row["run_id"] for row in ledger}
     rows = (row for row in ledger if row["job"] == ACCEPT_RUN and row["accepts_run_id"] in run_ids)
-    return [
-        row
-        | {
-            "accepted_by": row["accepted_by"] or "someone",
-            "acceptance_note": row["acceptance_note"] or "no reason given",
-        }
-        for row in latest_by(rows, "accepts_run_id").values()
-    ]
+    missing = {"accepted_by": "someone", "acceptance_note": "no reason given"}
+    latest = latest_by(rows, "accepts_run_id").values()
+    return [row | {name: row[name] or text for name, text in missing.items()} for row in latest]
 
 
 def find_baseline(
