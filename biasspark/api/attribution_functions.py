@@ -45,7 +45,7 @@ class AttributedCorpus:
     rejects : dict of str to int
         The number of rejected rows by reason.
     warnings : tuple of str
-        Warnings that need a check by a person.
+        Warnings to review.
     """
 
     def __init__(self, tables: Mapping[Table, Frame], counts: RowCounts, warnings: Sequence[str]) -> None:

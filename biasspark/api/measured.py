@@ -49,7 +49,7 @@ class MeasuredCorpus:
     rejects : dict of str to int
         The number of rejected rows by reason.
     warnings : tuple of str
-        Warnings that need a check by a person, as the job prints them at its end.
+        Warnings to review, as the job prints them at its end.
     """
 
     def __init__(self, df: Frame, surveyed: SurveyedCorpus, measurement: Measurement) -> None:

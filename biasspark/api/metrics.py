@@ -113,7 +113,7 @@ def bias_metrics(
     Warns
     -----
     InputWarning
-        If scores, identities or rejected rows need a check by a person.
+        If scores, identities or rejected rows are to be reviewed.
 
     Examples
     --------

@@ -220,9 +220,9 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
     for bound, parent in parents:
         parts = list(zip(combinations(parent, len(parent) - 1), reversed(parent), strict=True))
         taken = {predicates[index].feature for index in parent}
-        for further in sorted(set.intersection(*(partners[part] for part, _ in parts))):
-            if predicates[further].feature not in taken:
-                yield bound, tuple(sorted((*parent, further)))
+        for partner in sorted(set.intersection(*(partners[part] for part, _ in parts))):
+            if predicates[partner].feature not in taken:
+                yield bound, tuple(sorted((*parent, partner)))
         for part, last in parts:
             partners[part].add(last)
 

@@ -132,7 +132,7 @@ def _column_faults(
             yield Fault(path, name, rule, "Write the column as integers or text, or run it on Spark.")
     n_columns = len(measures.identities.categorical)
     if n_columns > MAX_CATEGORICAL and measures.identities.unannotated == "exclude":
-        rule = f"{n_columns} columns. At most {MAX_CATEGORICAL} fit into the word that says which of them are known."
+        rule = f'{n_columns} columns. With `unannotated = "exclude"` a run measures at most {MAX_CATEGORICAL}.'
         yield Fault(("identities", "categorical"), ABSENT, rule, "Measure them in several runs.")
     if measures.label.column in schema.names:
         yield from _label_faults(measures.label, schema[measures.label.column].dataType)

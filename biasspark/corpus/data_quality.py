@@ -143,7 +143,7 @@ def count_warnings(problem: str, counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def column_warnings(uses: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a sentence on each column with two uses, given (column, use): a score that is the label is perfect."""
+    """Warn of each column with two uses, given (column, use). A model whose score is the label has an AUC of 1."""
     by_column: dict[str, list[str]] = {}
     for name, use in uses:
         by_column.setdefault(name, []).append(use)

@@ -129,7 +129,7 @@ class Encoding:
         return tuple(index for index, source in enumerate(self.sources) if source.kind in ("category", "array"))
 
     @cached_property
-    def base_masks(self) -> tuple[int, ...]:
+    def known_masks(self) -> tuple[int, ...]:
         """For every identity, as bits, the nullable sources of which one is known on the rows of its known population.
 
         0 stands for all rows. A crossed pair is out if one side is known to be out, so its known population is the rows

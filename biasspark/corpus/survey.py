@@ -123,8 +123,8 @@ class Survey:
                 )
             if any("\ufffd" in value for value in values):
                 warnings.append(
-                    f"identities: '{name}' has values with bytes that are no UTF-8, shown as \ufffd. Of a CSV set "
-                    '`[corpus] options = { encoding = "ISO-8859-1" }`, or the encoding of the file.'
+                    f"identities: '{name}' has values that are not valid UTF-8, shown as \ufffd. For a CSV on Spark, "
+                    'set `[corpus] options = { encoding = "ISO-8859-1" }`, or the encoding that it has.'
                 )
         n_compared, n_distinct = self.ids or (0, 0)
         if n_distinct < n_compared * (1 - _DUPLICATES_WORTH_A_WARNING):
@@ -238,15 +238,17 @@ def _refuse_exponents(values: Mapping[str, Sequence[str]], schema: StructType) -
             raise InputError(Fault(("identities", "categorical"), name, rule, fix))
 
 
-def _narrow(corpus: DataFrame, measures: Measures, id_column: str | None, further: Mapping[str, Column]) -> DataFrame:
-    """Return the scores of the sampled rows, the values and ids of all, and further columns.
+def _narrow(
+    corpus: DataFrame, measures: Measures, id_column: str | None, more_columns: Mapping[str, Column]
+) -> DataFrame:
+    """Return the scores of the sampled rows, the values and ids of all, and `more_columns`.
 
     `rows` is how many rows a row stands for. A row with n values in its array becomes n rows: `rows` and the samples
     are NULL in all but the first. See `_is_sparse` for when only few rows are returned.
     """
     schema, identities = corpus.schema, measures.identities
     scores = {f"score_{n}": known_score(name, schema) for n, name in enumerate(measures.models.values())}
-    columns = {**(scores if measures.histograms else {}), **further}
+    columns = {**(scores if measures.histograms else {}), **more_columns}
     if scores:
         # A struct of aliases would lose their names next to a generator of rows.
         in_one = F.named_struct(*(part for name, score in scores.items() for part in (F.lit(name), score)))

@@ -126,7 +126,7 @@ def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Ite
         blocks = {kind: [merge_blocks(kind_blocks)] for kind, kind_blocks in blocks.items()}
         pieces = (piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block))
         yield from ((-1 - number, piece) for number, piece in enumerate(pieces))
-    counts = count_range(merge_cells(blocks[Kind.CELLS]), blocks[Kind.MEMBERSHIPS], encoding.base_masks, edges)
+    counts = count_range(merge_cells(blocks[Kind.CELLS]), blocks[Kind.MEMBERSHIPS], encoding.known_masks, edges)
     for chunk in _chunks(encoding):
         yield chunk.start, counts.of_identities(chunk)
 

@@ -51,7 +51,7 @@ def count_replicates(
         n_sources = len(encoding.nullable_sources)
         rule = f"{n_sources} sources of identities may be unknown: with {n_groups} groups their keys exceed 63 bits."
         raise InputError(Fault(("identities",), ABSENT, rule, "Compare fewer of them at a time."))
-    sets = ReferenceSets.of(encoding.base_masks, identities)
+    sets = ReferenceSets.of(encoding.known_masks, identities)
     chunks = list_chunks(len(identities), _IDENTITIES_A_CHUNK)
 
     def cut(rows: TaskRows) -> Iterator[Part]:

@@ -37,7 +37,7 @@ def sum_paired_placements(
     Runs one Spark action. Cost: one scan and two shuffles of rows, the second of 4 bytes per row and reference set;
     arithmetic on every row and identity; one shuffle of the sums of every range.
     """
-    sets = ReferenceSets.of(encoding.base_masks, identities)
+    sets = ReferenceSets.of(encoding.known_masks, identities)
 
     def read_rows(parts: Parts) -> tuple[list[PairedRows], ReferenceSets, RankOffsets]:
         rows = [part.widen() for part in parts[Kind.ROWS]]

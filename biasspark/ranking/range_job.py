@@ -51,10 +51,10 @@ Combine: TypeAlias = Callable[[Key, Iterator[Any]], Any]
 """Maps a (model, slice, chunk) and its counts by range, by ascending score, to counts of the whole score line."""
 
 
-def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *further: str) -> DataFrame:
+def cut_examples(examples: DataFrame, encoding: Encoding, cut: Cut, *more_columns: str) -> DataFrame:
     """Return the parts of EXAMPLES, from which additional columns may be read. Lazy; no shuffle."""
     return cut_batches(
-        examples.select(*encoding.read_columns, *further),
+        examples.select(*encoding.read_columns, *more_columns),
         lambda batches: (part for rows in hold_rows(batches, encoding) for part in cut(rows)),
     )
 

@@ -94,13 +94,13 @@ class _Rows(NamedTuple):
     cell: SmallInts
     values: SmallInts
     draws: Ints
-    further: Sequence[NDArray[Any]] = ()
+    payload: Sequence[NDArray[Any]] = ()
 
     def take(self, indices: Ints) -> _Rows:
         """Return some rows, without the cells that none of them is in."""
         cell, values = keep_cells(self.cell[indices], self.values)
         draws = self.draws[indices] if len(self.draws) else self.draws
-        return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.further])
+        return _Rows(self.scores[indices], cell, values, draws, [array[..., indices] for array in self.payload])
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,9 @@ class RowRanking:
         pieces: Sequence[_Rows] = parts[Kind.ROWS]
         refuse_large_range(sum(len(rows.scores) for rows in pieces))
         cell, values = join_cells([(rows.cell, rows.values) for rows in pieces])
-        scores, draws, *further = (
+        scores, draws, *payload = (
             np.concatenate(arrays, axis=-1)
-            for arrays in zip(*((rows.scores, rows.draws, *rows.further) for rows in pieces), strict=True)
+            for arrays in zip(*((rows.scores, rows.draws, *rows.payload) for rows in pieces), strict=True)
         )
         order = np.argsort(scores)
         scores, cell, cells = scores[order], cell[order], Cells(self.description.columns, values)
@@ -228,7 +228,7 @@ class RowRanking:
         placements = narrow(place_rows(scores, cells.label[cell], slices, offsets))
         draws = draws[order] if len(draws) else draws
         block = RowBlock(scores, cell, cells, placements, offsets.total.reshape(2, -1), draws)
-        return block, [array[..., order] for array in further]
+        return block, [array[..., order] for array in payload]
 
     def _cut_again(self, number: int, parts: Parts) -> Iterator[range_job.CountsRow]:
         """Place the rows of a comparison among the scores of the baseline, and cut them into ranges of the model."""

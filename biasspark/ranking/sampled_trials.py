@@ -161,7 +161,7 @@ def _count_trials(
     examples: DataFrame, encoding: Encoding, boundaries: Sequence[Floats], numbers: Sequence[int], draw: _Draw
 ) -> DataFrame:
     """Return the counts of the trials of the given identities in every range. Lazy."""
-    sets = ReferenceSets.of(encoding.base_masks, numbers)
+    sets = ReferenceSets.of(encoding.known_masks, numbers)
 
     def measure(key: Key, parts: Parts) -> Iterator[_Chunk]:
         # A range may have no rows, and offsets are sent only if any row of the score line is in a reference set.

@@ -31,7 +31,7 @@ _JARS = {  # of file systems that Spark does not include; those of Hadoop have t
 }
 
 
-def find_files(spark: SparkSession, path: str) -> tuple[Any, Any]:
+def open_hadoop_path(spark: SparkSession, path: str) -> tuple[Any, Any]:
     """Return the file system of a path, and the path, as JVM objects."""
     if is_connect(spark):
         raise ConfigError(
@@ -51,7 +51,7 @@ def local_folder(path: str) -> Path | None:
 
 def shared_folder(spark: SparkSession, path: str) -> Path | None:
     """Return a path as a local folder if the session sees the same files, else None: a server may be elsewhere."""
-    if not is_connect(spark) and find_files(spark, path)[0].getUri().getScheme() != "file":
+    if not is_connect(spark) and open_hadoop_path(spark, path)[0].getUri().getScheme() != "file":
         return None
     return local_folder(path) if sees_files(spark) else None
 
@@ -64,7 +64,7 @@ def check_file_system(spark: SparkSession, key: KeyPath, path: str) -> None:
         rule = "The embedded engine reads and writes files of this machine only."
         raise ConfigError(Fault(key, redact(path), rule, "Name a folder of this machine, or run it on Spark."))
     try:
-        find_files(spark, path)
+        open_hadoop_path(spark, path)
     except Exception as error:
         if not _NO_FILE_SYSTEM.search(str(error)):
             raise
@@ -94,8 +94,8 @@ def list_folder(spark: SparkSession, path: str) -> list[FolderEntry]:
             FolderEntry(entry.name, is_folder := entry.is_dir(), 0 if is_folder else entry.stat().st_size)
             for entry in entries
         ]
-    files, folder_path = find_files(spark, path)
-    statuses = files.listStatus(folder_path) if files.exists(folder_path) else ()
+    file_system, folder_path = open_hadoop_path(spark, path)
+    statuses = file_system.listStatus(folder_path) if file_system.exists(folder_path) else ()
     return [FolderEntry(status.getPath().getName(), status.isDirectory(), status.getLen()) for status in statuses]
 
 
@@ -112,20 +112,20 @@ def try_folder(spark: SparkSession, path: str) -> None:
         local_attempt.touch(exist_ok=False)
         local_attempt.unlink()
         return
-    files, folder_path = find_files(spark, path)
-    missing, above = [], files.makeQualified(folder_path)
-    while above is not None and not files.exists(above):
+    file_system, folder_path = open_hadoop_path(spark, path)
+    missing, above = [], file_system.makeQualified(folder_path)
+    while above is not None and not file_system.exists(above):
         missing.append(above)
         above = above.getParent()
-    if above is not None and not files.getFileStatus(above).isDirectory():
+    if above is not None and not file_system.getFileStatus(above).isDirectory():
         raise NotADirectoryError(f"{above.toUri().getPath()} is a file")
-    _, attempt = find_files(spark, f"{path}/_biasspark_{uuid4().hex}")
+    _, attempt = open_hadoop_path(spark, f"{path}/_biasspark_{uuid4().hex}")
     try:
-        files.create(attempt, False).close()
+        file_system.create(attempt, False).close()
     finally:
         for made in (attempt, *missing):
             with suppress(Exception):  # another run may have written into the folder
-                files.delete(made, False)
+                file_system.delete(made, False)
 
 
 def delete_folder(spark: SparkSession, path: str) -> None:
@@ -135,8 +135,8 @@ def delete_folder(spark: SparkSession, path: str) -> None:
             with suppress(FileNotFoundError):  # another job deletes it, too
                 shutil.rmtree(folder)
         return
-    files, folder_path = find_files(spark, path)
-    if not files.delete(folder_path, True) and files.exists(folder_path):
+    file_system, folder_path = open_hadoop_path(spark, path)
+    if not file_system.delete(folder_path, True) and file_system.exists(folder_path):
         raise OSError(f"{path}: it is still there")
 
 
@@ -162,22 +162,22 @@ def replace_file(spark: SparkSession, folder: str, name: str, content: bytes) ->
 
 
 def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: bytes) -> None:
-    files, target = find_files(spark, f"{folder}/{name}")
-    _, draft = find_files(spark, f"{folder}/.{name}.{uuid4().hex}")
+    file_system, target = open_hadoop_path(spark, f"{folder}/{name}")
+    _, draft = open_hadoop_path(spark, f"{folder}/.{name}.{uuid4().hex}")
     try:
-        stream = files.create(draft, False)
+        stream = file_system.create(draft, False)
         try:
             stream.write(content)
         finally:
             stream.close()
-        _rename(spark, files, draft, files.makeQualified(target))
+        _rename(spark, file_system, draft, file_system.makeQualified(target))
     except BaseException:
         with suppress(Exception):  # the first failure is the one to report
-            files.delete(draft, False)
+            file_system.delete(draft, False)
         raise
 
 
-def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
+def _rename(spark: SparkSession, file_system: Any, source: Any, target: Any) -> None:
     context: Any = spark.sparkContext
     options = getattr(context._jvm, f"{_HADOOP}.Options$Rename")
     overwrite = context._gateway.new_array(options, 1)
@@ -189,6 +189,6 @@ def _rename(spark: SparkSession, files: Any, source: Any, target: Any) -> None:
         # A file system may have only the other interface of Hadoop, which cannot replace a file.
         if "UnsupportedFileSystemException" not in str(error):
             raise
-        files.delete(target, False)
-        if not files.rename(source, target):
+        file_system.delete(target, False)
+        if not file_system.rename(source, target):
             raise OSError(f"{source.getName()} could not be renamed") from None

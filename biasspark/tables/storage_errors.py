@@ -23,11 +23,11 @@ from biasspark.session import is_embedded
 _CATALOG_PREFIX = "spark.sql.catalog."
 NO_CLASS = re.compile(r"ClassNotFound|Cannot find catalog plugin class")
 UNWRITABLE = re.compile(r"Mkdirs failed|[Pp]ermission denied|AccessControl|AccessDenied|Read-only|not permitted")
-WRONG_PLACE = re.compile(
+UNUSABLE_PATH = re.compile(
     UNWRITABLE.pattern + r"|UnknownHost|NoSuchBucket|No (?:Abstract)?FileSystem|ClassNotFound|NotADirectory"
     r"|Not a directory|is a file|is not a directory|File name too long"
 )
-"""What causes say of a place that cannot be written to, however often it is tried."""
+"""Causes that no retry can fix: the path cannot be written to."""
 _DENIED = re.compile("AccessDenied|AccessControlException|Permission denied|Invalid directory or I/O error")  # Hadoop's
 
 

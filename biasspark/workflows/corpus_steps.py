@@ -117,8 +117,8 @@ def survey_for_ranking(
 ) -> Iterator[SurveyedCorpus]:
     """Check and survey a corpus. `duplicates` says how to treat repeated ids: allow, estimate or reject.
 
-    Runs one narrow Spark job; to reject repeated ids one more, whose result is kept inside the block, and with
-    histograms joined to the rows of the first.
+    Runs one narrow Spark job. Rejecting repeated ids takes another; the list of such ids is kept within the block. With
+    histograms, the survey reads the rows joined to that list.
     """
     check_schema(corpus, measures, id_column)
     with ExitStack() as stack:

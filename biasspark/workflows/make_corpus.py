@@ -19,7 +19,7 @@ from biasspark.synthetic.civil import CivilRequest
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
 from biasspark.synthetic.wording import IDENTITY_TERMS
-from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
+from biasspark.tables.storage_errors import UNUSABLE_PATH, describe_cause
 
 
 class CorpusKind(NamedTuple):
@@ -141,7 +141,7 @@ def main(arguments: argparse.Namespace) -> Outcome:
         except Exception as error:
             if has_condition(error, "PATH_ALREADY_EXISTS") or "path already exists" in str(error):
                 raise ConfigError(exists) from None
-            if WRONG_PLACE.search(cause := describe_cause(error)):
+            if UNUSABLE_PATH.search(cause := describe_cause(error)):
                 raise ConfigError(f"--out: {shown} could not be written, {cause}. Name another folder.") from error
             raise
     return progress.end(Outcome(summary={"corpus": name, "rows": request.rows, "seed": arguments.seed, "path": shown}))

@@ -34,7 +34,7 @@ from biasspark.tables.ledger import (
 from biasspark.tables.publish import describe_absence, read_rows
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, read_config
 from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, LABEL_BALANCE, LOSS_BY_SEGMENT, MODEL_SUMMARY, Table
-from biasspark.tables.storage_errors import WRONG_PLACE, describe_cause
+from biasspark.tables.storage_errors import UNUSABLE_PATH, describe_cause
 from biasspark.tables.store import Store, open_tables
 from biasspark.text import format_count, list_first, show_value, show_visibly
 
@@ -266,7 +266,7 @@ def _publish(spark: SparkSession, folder: str, name: str, page: str) -> str:
         raise
     except Exception as error:
         cause = describe_cause(error)
-        kind = ConfigError if isinstance(error, OSError) or WRONG_PLACE.search(cause) else BiasSparkError
+        kind = ConfigError if isinstance(error, OSError) or UNUSABLE_PATH.search(cause) else BiasSparkError
         raise kind(
             f'--publish: "{show_visibly(address)}", {cause}. It could not be written. Fix the cause, then run again.'
         ) from error

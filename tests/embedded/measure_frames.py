@@ -171,9 +171,9 @@ def test_every_function_gives_pandas_for_pandas(folder: Path, df: pd.DataFrame) 
 def test_a_score_may_be_an_annotation_as_well(df: pd.DataFrame, function: str) -> None:
     """As a copy of the column would be that is the score alone."""
     df = df.fillna({"male": 0.0, "female": 0.0}).assign(copy=lambda rows: rows["male"].fillna(0.0))
-    further = {"template": "template"} if function == "template_scores" else {"engine": "windows"}
+    options = {"template": "template"} if function == "template_scores" else {"engine": "windows"}
     once, twice = (
-        getattr(biasspark, function)(df, **SUITE | {"models": {"score": "score", "male": column}} | further)
+        getattr(biasspark, function)(df, **SUITE | {"models": {"score": "score", "male": column}} | options)
         for column in ("copy", "male")
     )
     assert rows_of(once) == rows_of(twice)

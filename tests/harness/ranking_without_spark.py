@@ -170,7 +170,7 @@ def find_states(encoding: Encoding, batch: pa.RecordBatch) -> list[list[State]]:
     """Give for every row the state of every identity by number, as entries and known populations say it together."""
     rows = TaskRows(pa.Table.from_batches([batch]), encoding)
     found: list[list[State]] = [
-        [False if not mask or known & mask else None for mask in encoding.base_masks] for known in rows.known.tolist()
+        [False if not mask or known & mask else None for mask in encoding.known_masks] for known in rows.known.tolist()
     ]
     for row, number, unknown in zip(*(column.tolist() for column in rows.memberships), strict=True):
         assert found[row][number] is False, "an entry of a row outside of the known population, or a repeated one"

@@ -327,16 +327,16 @@ def test_a_schema_that_fits_has_no_faults_and_lacks_no_column(spark: SparkSessio
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("further", [[], ["t"]])
+@pytest.mark.parametrize("more", [[], ["t"]])
 @pytest.mark.parametrize("threshold", [0.7, 1.0, 2.0])
-def test_python_reads_from_numbers_what_sql_does(spark: SparkSession, threshold: float, further: list[str]) -> None:
+def test_python_reads_from_numbers_what_sql_does(spark: SparkSession, threshold: float, more: list[str]) -> None:
     values = (None, -1.0, -5e-324, -0.0, 0.0, 0.5, 0.7, 1.0, 1.0000001, 2.0, math.inf, -math.inf, math.nan, -math.nan)
     rows = [
         (True, 0.5, value, value, None if value is None else len(str(value)) % 3, text)
         for value, text in product(values, (None, "1", "0"))
     ]
     corpus = spark.createDataFrame(rows, "y BOOLEAN, s DOUBLE, u DOUBLE, f FLOAT, k INT, t STRING")
-    measures = measures_of(identities={"columns": ["u", "f", "k", *further], "threshold": threshold})
+    measures = measures_of(identities={"columns": ["u", "f", "k", *more], "threshold": threshold})
     encoding = build_encoding(measures, survey_corpus(corpus, measures), corpus)
     assert set(encoding.number_columns) == {"u", "f", "k"}
     table = encode_examples(corpus, measures, encoding, None).toArrow()

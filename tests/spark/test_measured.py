@@ -25,7 +25,7 @@ MEASURED: dict[str, Any] = {
     "label_threshold": 0.5,
     "identities": ["male", "female"],
 }
-FURTHER: dict[str, dict[str, Any]] = {
+MORE_KEYWORDS: dict[str, dict[str, Any]] = {
     "pinned_auc": {},
     "threshold_rates": {"at": [0.3, 0.5]},
     "threshold_summary": {"at": [0.3, 0.5]},
@@ -61,7 +61,7 @@ def comments(spark: SparkSession, corpus_path: str) -> DataFrame:
 def test_further_tables_are_those_of_the_single_functions(comments: DataFrame) -> None:
     turned_on: dict[str, Any] = {"thresholds": [0.3, 0.5], "histograms": 4, "label_balance": "text"}
     measured = biasspark.measure(comments, **MEASURED, **turned_on, templates="template")
-    for name, asked in FURTHER.items():
+    for name, asked in MORE_KEYWORDS.items():
         frame, alone = getattr(measured, name)(), getattr(biasspark, name)(comments, **asked, **MEASURED)
         assert frame.columns == alone.columns, name
         assert rows_of(frame) == rows_of(alone), name

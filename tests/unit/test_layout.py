@@ -33,6 +33,7 @@ OLD_NAMES = {
     *("hygiene", "lopsided", "mark_scores", "marks", "mend", "mergeable", "moves", "nameless", "narrowing"),
     *("one_way", "others", "own", "places", "plain_words", "ruling", "said", "scattered", "settle", "shades"),
     *("standings", "surroundings", "tallies", "tally", "tidy", "told", "twins", "weigh_margin", "withholding"),
+    *("base_masks", "further", "wrong_place"),
 }
 """Names for which the field has a word, or which say nothing of what they hold."""
 OLD_WORD, OLD_WORD_OF_USERS = re.compile(r"(^|_)night(?!ly)"), {"night_report", "nights"}

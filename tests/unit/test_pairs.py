@@ -137,11 +137,11 @@ def test_what_is_said_of_nodes() -> None:
     models = [Ranked(draw_examples(seed, 200, FEATURES), [0.5]) for seed in (5, 6)]
     rows = segment(models, Pairs(negatives=40, positives=30, max_depth=2, min_side=4))
     assert {(row["model"], row["slice"]) for row in rows} == {(f"m{m}", f"s{s}") for m in (0, 1) for s in (0, 1, 2)}
-    root, *further = (row for row in rows if (row["model"], row["slice"]) == ("m1", "s0"))
+    root, *nodes = (row for row in rows if (row["model"], row["slice"]) == ("m1", "s0"))
     assert (root["node_id"], root["negative_rule"], root["positive_predicate"]) == (1, "all rows", "TRUE")
     assert (root["n_pairs_train"], root["n_negatives_honest"], root["n_positives_honest"]) == (1200, 40, 30)
-    assert any("job is" in row["negative_rule"] + row["positive_rule"] for row in further)
-    assert any("age >= " in row["negative_predicate"] + row["positive_predicate"] for row in further)
+    assert any("job is" in row["negative_rule"] + row["positive_rule"] for row in nodes)
+    assert any("age >= " in row["negative_predicate"] + row["positive_predicate"] for row in nodes)
 
 
 def test_intervals_are_those_of_an_auc() -> None:

@@ -93,12 +93,12 @@ class Entries(NamedTuple):
 
 
 def measure_range(
-    runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int]
+    runs: Runs, memberships: Sequence[Block], known_masks: Sequence[int]
 ) -> tuple[Ints, PairSums, Profile]:
     """Place every row of a range among every cell: return the rows of each cell, the sums of pairs, and the profile.
 
     `runs` are keyed by `cell_key`, blocks by `membership_key`, in any order and cut in any way. There are at most
-    `MAX_ROWS_OF_A_LABEL` rows of either label. `base_masks` has for every identity the bits of the sources of which
+    `MAX_ROWS_OF_A_LABEL` rows of either label. `known_masks` has for every identity the bits of the sources of which
     one must be known; 0 for all rows. Rows are int64, shape (4, identities), in the order of `columns.FOUR_CELLS`. Sums
     have the shape (6, identities), for the rows of this range alone: `PairSums.merge` adds the rows below and above.
     """
@@ -107,9 +107,9 @@ def measure_range(
     def population_of(keys: tuple[int, ...]) -> KnownPopulation:
         return KnownPopulation(*known_cells({key: runs[key] for key in keys}, 0))
 
-    keys_of = {mask: tuple(key for key in runs if mask == 0 or key >> 1 & mask) for mask in sorted({0, *base_masks})}
+    keys_of = {mask: tuple(key for key in runs if mask == 0 or key >> 1 & mask) for mask in sorted({0, *known_masks})}
     populations = {mask: population_of(keys) for mask, keys in keys_of.items()}  # often the same for several masks
-    masks = np.array(base_masks, np.int64)
+    masks = np.array(known_masks, np.int64)
     n_rows, sums = np.zeros((N_CELLS, len(masks)), np.int64), np.zeros((3, N_PAIRS, len(masks)), object)
     for mask, population in populations.items():  # without entries, the background is the known population
         chosen = masks == mask

@@ -41,11 +41,11 @@ class RangeCounts(NamedTuple):
 
 
 def count_range(
-    runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats | None
+    runs: Runs, memberships: Sequence[Block], known_masks: Sequence[int], edges: Floats | None
 ) -> RangeCounts:
     """Return all counts of one range: see `measure_range` for the parameters, and `count_bins` for the edges."""
-    n_rows, pairs, profile = measure_range(runs, memberships, base_masks)
-    first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(runs, memberships, base_masks, edges)
+    n_rows, pairs, profile = measure_range(runs, memberships, known_masks)
+    first_bin, bins = (0, n_rows[:, :, None]) if edges is None else count_bins(runs, memberships, known_masks, edges)
     return RangeCounts(pairs, first_bin, bins, profile, profile.n_rows)
 
 
@@ -73,7 +73,7 @@ def combine(ranges: Iterable[RangeCounts], n_edges: int) -> RangeCounts:
     return RangeCounts(pairs, 0, bins, profile, max_range_rows)
 
 
-def count_bins(runs: Runs, memberships: Sequence[Block], base_masks: Sequence[int], edges: Floats) -> tuple[int, Ints]:
+def count_bins(runs: Runs, memberships: Sequence[Block], known_masks: Sequence[int], edges: Floats) -> tuple[int, Ints]:
     """Return the first bin that a range overlaps, and the rows of every cell of every identity by bin from there on.
 
     Bin k holds the scores in [edge k - 1, edge k), bin 0 those below all edges. A range overlaps few bins, and blocks
@@ -83,13 +83,13 @@ def count_bins(runs: Runs, memberships: Sequence[Block], base_masks: Sequence[in
     ends = [min(scores[0] for scores, _ in runs.values()), max(scores[-1] for scores, _ in runs.values())]
     first, last = (int(bin_) for bin_ in np.searchsorted(edges, ends, "right"))
     inner = edges[first:last]
-    masks, which = np.unique(base_masks, return_inverse=True)
+    masks, which = np.unique(known_masks, return_inverse=True)
     known = np.zeros((2, len(masks), len(inner) + 1), np.int64)
     for key, (scores, counts) in runs.items():
         running = np.append(0, np.cumsum(counts))
         cuts = np.r_[0, np.searchsorted(scores, inner), len(scores)]
         known[key & 1, (masks == 0) | ((masks & (key >> 1)) != 0)] += np.diff(running[cuts])
-    entries = np.zeros((4, len(base_masks), len(inner) + 1), np.int64)
+    entries = np.zeros((4, len(known_masks), len(inner) + 1), np.int64)
     keys, scores, counts = list_entries(memberships)
     np.add.at(entries, (keys & 3, keys >> 2, np.searchsorted(inner, scores, "right")), counts)
     members, unknowns = entries[:2], entries[2:]

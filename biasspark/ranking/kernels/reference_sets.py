@@ -34,11 +34,11 @@ class ReferenceSets:
     mask_of: tuple[int, ...]
 
     @staticmethod
-    def of(base_masks: Sequence[int], identities: Iterable[int]) -> ReferenceSets:
+    def of(known_masks: Sequence[int], identities: Iterable[int]) -> ReferenceSets:
         """Return the reference sets of some identities, given the mask of every identity by number."""
         chosen = tuple(identities)
-        masks = tuple(dict.fromkeys(base_masks[number] for number in chosen))
-        return ReferenceSets(chosen, masks, tuple(masks.index(base_masks[number]) for number in chosen))
+        masks = tuple(dict.fromkeys(known_masks[number] for number in chosen))
+        return ReferenceSets(chosen, masks, tuple(masks.index(known_masks[number]) for number in chosen))
 
     @property
     def size(self) -> int:
