@@ -6,16 +6,14 @@ Rules of the gate that name the baseline are judged here. If one fails, the comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Row
 
-from biasspark.arrays import Floats
 from biasspark.cli import DRY_RUN, Command, Outcome, dated_examples, on_date
 from biasspark.columns import ALL_ROWS, CELL_PAIRS, GROUP, MODEL, NEGATIVE, OVERALL_METRIC, POSITIVE
 from biasspark.comparison.differences import Replicates, delong_aucs, jackknife_aucs
@@ -29,15 +27,13 @@ from biasspark.comparison.model_comparisons import (
     scope_warnings,
     unclustered_warnings,
 )
-from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config, Gate, Measures, Rule
+from biasspark.config import JACKKNIFE, JACKKNIFE_GROUPS, Compare, Config
 from biasspark.corpus import decode
 from biasspark.corpus.data_quality import ScoreProfile, identity_warnings, score_warnings, slice_warnings
 from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
-from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Survey
 from biasspark.corpus.usable import list_missing_models
 from biasspark.corpus.values import category, column
-from biasspark.metrics.suite import METRIC_OF_CELLS
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS, N_PAIRS
 from biasspark.ranking.kernels.paired_products import Products
@@ -46,22 +42,13 @@ from biasspark.report.console_summary import show_changes
 from biasspark.tables.schemas import COMPARISON_ALERTS, MODEL_COMPARISONS
 from biasspark.text import format_count
 from biasspark.workflows.corpus_job import CorpusJob, Plan, RunContext, plan_or_run, require
-from biasspark.workflows.corpus_steps import (
-    ROWS_PASS,
-    AnyMeasures,
-    Measurement,
-    SurveyedCorpus,
-    rows_only,
-    warn_of_rows,
-)
+from biasspark.workflows.corpus_steps import ROWS_PASS, AnyMeasures, SurveyedCorpus, rows_only, warn_of_rows
+from biasspark.workflows.jackknife import group_of
 from biasspark.workflows.judge import judge_comparison
 
 JOB = MODEL_COMPARISONS.job
 UNCLUSTERED = "unclustered"
 """True on a row without a cluster."""
-
-ROWS_A_RANGE = 1 << 17
-"""Rows of the corpus per range: fewer than elsewhere, since each row carries a placement for every identity."""
 
 IDENTITIES_AT_ONCE = 32
 """The most identities that are ranked in one pass."""
@@ -189,7 +176,7 @@ class Comparison:
     def _compare(self, model: str) -> list[ComparedPair]:
         models, survey, all_measures = (model, self.settings.baseline), self.surveyed.survey, self.surveyed.measures
         measures = replace(all_measures, models={name: all_measures.models[name] for name in models})
-        corpus, boundaries = keep_scored(self.surveyed.corpus, measures), cut_finely(survey, all_measures, models)
+        corpus, boundaries = keep_scored(self.surveyed.corpus, measures), self.surveyed.cut_finely(models)
         encoding = build_encoding(measures, survey, corpus)
         if self.group is not None:
             examples = encode_examples(corpus, measures, encoding, self.surveyed.id_column, [self.group])
@@ -214,58 +201,6 @@ class Comparison:
                     key = CellPair(slice_name, encoding.names[number], number >= encoding.first_pair, *cells)
                     paired[key] = delong_aucs(Products(*products[low, high]), Products(*products[high, low]))
         return name_models(paired, models, measures.intervals.level, PAIRED_DELONG)
-
-
-def cut_finely(survey: Survey, measures: Measures, models: Sequence[str]) -> list[Floats]:
-    """Return the boundaries of small ranges for some of the surveyed models, so that a range fits into a worker."""
-    chosen = min(-(-survey.n_rows // ROWS_A_RANGE), MAX_CHOSEN_RANGES)
-    boundaries = survey.boundaries(measures.ranking.ranges or chosen)
-    return [boundaries[list(measures.models).index(name)] for name in models]
-
-
-# ---- groups of rows for the jackknife
-
-
-def group_of(id_column: str, cluster: Column | None, groups: int) -> Column:
-    """Return the group of a row, INT from 0 to groups - 1, by a hash of its cluster, or of its id without a cluster.
-
-    A row without a cluster shares no group by name with a cluster, even if its id equals the cluster.
-    """
-    row_id = column(id_column).cast("string")
-    hashed = F.xxhash64(row_id)
-    if cluster is not None:
-        hashed = F.when(cluster.isNull(), F.xxhash64(F.lit("row"), row_id)).otherwise(F.xxhash64(cluster))
-    return F.pmod(hashed, F.lit(groups)).cast("int").alias(GROUP)
-
-
-def leave_out_groups(surveyed: SurveyedCorpus, measurement: Measurement, gate: Gate) -> pa.Table:
-    """Return the table ``jackknife_statistics`` for the rules on changes. One scan and one shuffle."""
-    rules, all_measures, id_column = gate.change_rules, surveyed.measures, surveyed.id_column
-    assert id_column is not None  # [gate] paired needs it
-    models = {name: text for name, text in all_measures.models.items() if any(name in rule.models for rule in rules)}
-    slices = {name: text for name, text in all_measures.slices.items() if any(name in rule.slices for rule in rules)}
-    measures = replace(all_measures, models=models, slices=slices, label_balance=None)
-    encoding = build_encoding(measures, surveyed.survey, surveyed.corpus)
-    numbers = {number for rule in rules for number in _numbers_of(rule, encoding)}
-    identities = sorted(numbers & set(measurement.counts.numbers.tolist()))
-    group = group_of(id_column, None, JACKKNIFE_GROUPS)
-    examples = encode_examples(surveyed.corpus, measures, encoding, id_column, [group])
-    boundaries = cut_finely(surveyed.survey, all_measures, tuple(measures.models))
-    with surveyed.job("leave out groups"):
-        statistics = count_replicates(examples, encoding, boundaries, identities, JACKKNIFE_GROUPS)
-    metrics = {rule.metric for rule in rules}
-    cells = zip(statistics["low_cell"].to_pylist(), statistics["high_cell"].to_pylist(), strict=True)
-    return statistics.filter(pa.array([METRIC_OF_CELLS[pair] in metrics for pair in cells], pa.bool_()))
-
-
-def _numbers_of(rule: Rule, encoding: Encoding) -> Iterator[int]:
-    """Yield the numbers of the identities of a rule that exist."""
-    if rule.metric == OVERALL_METRIC:
-        yield 0
-    elif rule.identities is not None:
-        yield from (number for number, name in enumerate(encoding.names) if name in rule.identities)
-    else:
-        yield from range(1, len(encoding.names) if rule.crossed else encoding.first_pair)
 
 
 # ---- the plan

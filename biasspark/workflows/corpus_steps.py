@@ -24,7 +24,7 @@ from biasspark.corpus.decode import count_labels, count_rows, count_sides
 from biasspark.corpus.encode import build_encoding, encode_examples, list_length_bins
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.read import duplicates_marked
-from biasspark.corpus.survey import Cutpoints, Survey, choose_cutpoints, survey_corpus
+from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Cutpoints, Survey, choose_cutpoints, survey_corpus
 from biasspark.corpus.usable import A_LABEL, check_identities, check_lengths, check_usable
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
@@ -45,6 +45,8 @@ from biasspark.text import format_count, format_share
 
 AnyMeasures = TypeVar("AnyMeasures", bound=Measures)
 ROWS_PASS, LABELS_PASS = "count the rows", "count the labels"
+ROWS_A_SMALL_RANGE = 1 << 17
+"""Rows of the corpus per range: fewer than elsewhere, since each row carries a placement for every identity."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ class SurveyedCorpus:
     def boundaries(self) -> list[Floats]:
         """The boundaries of score ranges, by model."""
         return self.survey.boundaries(self.measures.ranking.ranges)
+
+    def cut_finely(self, models: Iterable[str]) -> list[Floats]:
+        """Return the boundaries of small ranges for some models, so that paired rows of a range fit into a worker."""
+        chosen = min(-(-self.survey.n_rows // ROWS_A_SMALL_RANGE), MAX_CHOSEN_RANGES)
+        boundaries = self.survey.boundaries(self.measures.ranking.ranges or chosen)
+        return [boundaries[list(self.measures.models).index(name)] for name in models]
 
     def describe_groups(self, n_pairs: int | None = None) -> str:
         """Count the slices, identities and crossed pairs in words; without identities, the slices."""

@@ -5,8 +5,7 @@ docs/how-it-works.md lists the steps, and the module of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -25,19 +24,11 @@ from biasspark.report.console_summary import show_balance, show_suite
 from biasspark.tables import schemas
 from biasspark.tables.publish import Rows
 from biasspark.tables.schemas import Table
-from biasspark.workflows.compare import leave_out_groups
 from biasspark.workflows.corpus_job import BACKFILL, CorpusJob, Plan, RunContext, configured, plan_or_run
-from biasspark.workflows.corpus_steps import (
-    LABELS_PASS,
-    ROWS_PASS,
-    Measurement,
-    SurveyedCorpus,
-    balance_labels,
-    measure,
-    measure_and_keep,
-)
+from biasspark.workflows.corpus_steps import LABELS_PASS, ROWS_PASS, SurveyedCorpus, balance_labels
+from biasspark.workflows.jackknife import leave_out_groups
 from biasspark.workflows.judge import judge
-from biasspark.workflows.window import choose_boundaries, score_blocks
+from biasspark.workflows.sketches import rank_and_measure
 
 JOB = schemas.BIAS_METRICS.job
 
@@ -55,7 +46,7 @@ def publish_measurement(
 ) -> Outcome:
     """Survey, rank, compute, judge and publish. `more_tables` and `more_warnings` are published as well."""
     config, gate = context.config, context.config.gate
-    with context.survey(corpus) as surveyed, _rank_and_measure(surveyed, context) as (measurement, sketches):
+    with context.survey(corpus) as surveyed, rank_and_measure(surveyed, context) as (measurement, sketches):
         row_counts = measurement.counts.row_counts
         tables: dict[Table, Rows] = {**sketches, **measurement.tables, **(more_tables or {})}
         tables |= _list_rejects(surveyed, row_counts)
@@ -89,21 +80,6 @@ def _list_rejects(surveyed: SurveyedCorpus, row_counts: RowCounts) -> dict[Table
     if sum(row_counts.rejects.values()):
         rows = rejected_rows(surveyed.corpus, surveyed.measures, surveyed.id_column, surveyed.rejects.max_rows)
     return {schemas.REJECTED_ROWS: rows}
-
-
-@contextmanager
-def _rank_and_measure(
-    surveyed: SurveyedCorpus, context: RunContext
-) -> Iterator[tuple[Measurement, dict[Table, DataFrame]]]:
-    """Rank every score, and yield the measurement, and ``score_blocks`` if the run keeps its sketches."""
-    chosen = choose_boundaries(surveyed, context) if context.config.state else None
-    context.progress.stage(f"ranking {surveyed.size_text}")
-    if chosen is None:
-        yield measure(surveyed), {}
-        return
-    with measure_and_keep(surveyed, [ranges.boundaries for ranges in chosen]) as (measurement, ranked):
-        blocks = score_blocks(surveyed, measurement.counts, ranked, context.config, chosen)
-        yield measurement, {schemas.SCORE_BLOCKS: blocks}
 
 
 def plan_measurement(config: Config) -> Plan:

@@ -3,133 +3,40 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyspark.sql.functions as F
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, FloatType, StructField, StructType
 
 from biasspark.cli import CONFIGURED, Command, Outcome, Progress, flag, parse_date
-from biasspark.columns import HEADER_RANGE
-from biasspark.config import Config, Measures, load_config, merge_rules
+from biasspark.config import Measures, load_config, merge_rules
 from biasspark.corpus.encode import build_encoding
 from biasspark.corpus.encoding import RowCounts
 from biasspark.corpus.survey import Survey, choose_cutpoints, order_values
-from biasspark.corpus.values import combine
 from biasspark.errors import ConfigError, InputError
-from biasspark.ranking.counts import Counts
 from biasspark.ranking.engine import collect_counts, rank_ranges
 from biasspark.report.console_summary import show_suite
 from biasspark.session import describe
 from biasspark.session.spark_errors import translate_spark_errors
 from biasspark.tables import schemas
-from biasspark.tables.ledger import LedgerRow, list_configurations, list_published, to_run
+from biasspark.tables.ledger import LedgerRow, list_published, to_run
 from biasspark.tables.publish import Rows, check_count
-from biasspark.tables.runs import Run, new_run
+from biasspark.tables.runs import new_run
 from biasspark.tables.schemas import BIAS_METRICS, SCORE_BLOCKS, Table, tables_of
-from biasspark.tables.spark_schemas import no_rows
 from biasspark.tables.storage_errors import storage_errors
-from biasspark.tables.store import Store, open_tables
+from biasspark.tables.store import open_tables
 from biasspark.text import format_count, list_first
 from biasspark.windows import sketch
-from biasspark.windows.sketch import RUN, RangeBoundaries, Sketch, SketchHeader
+from biasspark.windows.sketch import RUN, SketchHeader
 from biasspark.workflows.corpus_job import MAX_DATES, RunContext, list_dates
-from biasspark.workflows.corpus_steps import Measurement, SurveyedCorpus
-
-
-def choose_boundaries(surveyed: SurveyedCorpus, context: RunContext) -> list[RangeBoundaries]:
-    """Return the boundaries of each model for a ranking that is kept: if possible, those of the last run like it."""
-    config = context.config
-    with describe(context.spark, "look up boundaries"):
-        last = _find_last(context.spark, context.store, config, _types_of(surveyed))
-    ranges = config.ranking.ranges or surveyed.survey.chosen_ranges
-    return [
-        (sketch.reuse_boundaries(last[model], ranges) if model in last else None) or RangeBoundaries(boundaries, ranges)
-        for model, boundaries in zip(config.models, surveyed.boundaries, strict=True)
-    ]
-
-
-def score_blocks(
-    surveyed: SurveyedCorpus, counts: Counts, ranked: DataFrame, config: Config, chosen: list[RangeBoundaries]
-) -> DataFrame:
-    """Return the table ``score_blocks`` of a run with these RANKED blocks. Lazy."""
-    encoding, survey, schema = surveyed.encoding, surveyed.survey, surveyed.corpus.schema
-    common: dict[str, Any] = {
-        "rules": merge_rules(config.resolved()),
-        "types": _types_of(surveyed),
-        "values": survey.values,
-        "members": [(*encoding.pairs[pair], int(counts.pair_rows[pair])) for pair in np.flatnonzero(counts.pair_rows)],
-    }
-    headers = []
-    for number, ((model, column), ranges) in enumerate(zip(config.models.items(), chosen, strict=True)):
-        profile, max_range_rows = counts.profiles.get(model), counts.max_range_rows.get(model, 0)
-        n_rows, ends = (profile.n_rows, (profile.lowest, profile.highest)) if profile else (0, None)
-        skewed = ranges.skewed
-        if skewed is None:
-            skewed = sketch.is_skewed(max_range_rows, n_rows, ranges.boundaries)
-        header = SketchHeader(
-            **common,
-            n_rows=n_rows,
-            max_range_rows=max_range_rows,
-            extremes=survey.extremes.get(model, ends),  # of all rows with a label, if histograms need them
-            quantiles=survey.quantiles[number].tolist(),
-            is_single=isinstance(schema[column].dataType, FloatType),
-            ranges=ranges.ranges,
-            skewed=skewed,
-        )
-        headers.append(header)
-    return sketch.sketch_rows(ranked, encoding, headers, chosen)
-
-
-def read_score_blocks(spark: SparkSession, store: Store, runs: Sequence[Run]) -> DataFrame:
-    """Return the rows of ``score_blocks`` of some runs, with the index of the run as ``run``."""
-    blocks = [no_rows(spark, SCORE_BLOCKS).withColumn(RUN, F.lit(0))]
-    for index, run in enumerate(runs):
-        with suppress(FileNotFoundError):  # the run kept no ranking, or its files are gone
-            blocks.append(store.read(spark, SCORE_BLOCKS, run).withColumn(RUN, F.lit(index)))
-    return combine(DataFrame.unionByName, blocks)
-
-
-def read_states(blocks: DataFrame, n_runs: int) -> list[dict[str, Sketch]]:
-    """Return the sketches of each run by model, {} for a run without them. Their size does not grow with rows."""
-    rows = blocks.where(F.col("score_range") == HEADER_RANGE)
-    parts: defaultdict[tuple[int, str], list[Row]] = defaultdict(list)
-    for row in rows.select(RUN, "model", "part", "state_key", "boundaries", "block").collect():
-        parts[row[RUN], row["model"]].append(row)
-    states: list[dict[str, Sketch]] = [{} for _ in range(n_runs)]
-    for (run, model), model_parts in parts.items():
-        ordered = sorted(model_parts, key=lambda part: part["part"])
-        header = SketchHeader.decode(b"".join(bytes(part["block"]) for part in ordered))
-        states[run][model] = Sketch(ordered[0]["state_key"], np.array(ordered[0]["boundaries"], np.float64), header)
-    return states
-
-
-def _find_last(spark: SparkSession, store: Store, config: Config, types: Mapping[str, str]) -> dict[str, Sketch]:
-    """Return the sketch of each model in the last published run with the same rules."""
-    rules = merge_rules(config.resolved())
-    last: dict[str, Sketch] = {}
-    for configured, run in list_configurations(spark, store, BIAS_METRICS.job, config.corpus.name):
-        if "state" not in configured or merge_rules(configured) != rules or set(config.models) <= last.keys():
-            continue
-        with storage_errors(store.location(SCORE_BLOCKS, run), "read"):
-            (states,) = read_states(read_score_blocks(spark, store, [run]), 1)
-        for model, state in states.items():
-            if state.header.types == types:
-                last.setdefault(model, state)
-    return last
-
-
-def _types_of(surveyed: SurveyedCorpus) -> dict[str, str]:
-    schema = surveyed.corpus.schema
-    return {name: schema[name].dataType.simpleString() for name in surveyed.measures.identities.value_columns}
+from biasspark.workflows.corpus_steps import Measurement
+from biasspark.workflows.sketches import read_score_blocks, read_states
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import biasspark
 from biasspark.corpus.values import category, column
 from biasspark.tables.schemas import MODEL_COMPARISONS
 from biasspark.workflows import compare as job
-from biasspark.workflows.compare import group_of
+from biasspark.workflows.jackknife import group_of
 from tests.harness.least_configuration import raised_faults
 from tests.harness.main_job import run as run_job
 from tests.harness.main_job import run_well, write_config

@@ -22,7 +22,7 @@ from biasspark.tables.schemas import SCORE_BLOCKS, WINDOW_TABLES
 from biasspark.tables.spark_schemas import no_rows
 from biasspark.workflows import export_table
 from biasspark.workflows import window as window_metrics
-from biasspark.workflows.window import read_score_blocks
+from biasspark.workflows.sketches import read_score_blocks
 from tests.fixtures.edge_case_corpus import COLUMNS, make_rows
 from tests.harness.main_job import run, write_config
 from tests.harness.running_jobs import Done, ask, run_main
