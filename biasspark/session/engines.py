@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from socket import create_connection
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import pyspark
 import pyspark.sql.functions as F
@@ -92,15 +93,20 @@ def is_connect(spark: SparkSession) -> bool:
     return "connect" in type(spark).__module__
 
 
+_ARE_EMBEDDED: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
+"""The answers of servers, which are asked once."""
+
+
 def is_embedded(spark: SparkSession) -> bool:
     """Return whether the engine is embedded: a Connect server on this machine without a Spark master."""
     if not is_connect(spark):
         return False
-    with suppress(Exception):  # servers without access to such settings
-        session = cast("Any", spark)
-        is_local = session.client.host in ("localhost", "127.0.0.1", "::1", "[::1]")
-        return is_local and session.conf.get("spark.master", None) is None
-    return False
+    if spark not in _ARE_EMBEDDED:
+        with suppress(Exception):  # servers without access to such settings
+            session = cast("Any", spark)
+            is_local = session.client.host in ("localhost", "127.0.0.1", "::1", "[::1]")
+            _ARE_EMBEDDED[spark] = is_local and session.conf.get("spark.master", None) is None
+    return _ARE_EMBEDDED.get(spark, False)
 
 
 def sees_files(spark: SparkSession) -> bool:

@@ -113,6 +113,13 @@ def test_a_server_is_asked_for_all_settings_at_once(monkeypatch: pytest.MonkeyPa
     ask.assert_called_once_with(("a", None), ("b", None))
 
 
+def test_a_server_is_asked_for_its_engine_once_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, spark = Mock(side_effect=[OSError, None]), cast("Any", ConnectSession())
+    monkeypatch.setattr(ConnectSession, "__module__", "pyspark.sql.connect.session")
+    spark.client, spark.conf = SimpleNamespace(host="localhost"), SimpleNamespace(get=ask)
+    assert [engines.is_embedded(spark) for _ in range(3)] == [False, True, True]
+
+
 def test_a_job_ends_without_waiting_for_the_accumulators(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their thread polls once a second, and would delay the end of the job."""
     looks_up, stopped = threading.Event(), threading.Event()
