@@ -191,8 +191,7 @@ def _open_path(path: str, name: str) -> pa.RecordBatchReader:
         raise InputError(Fault((name,), path, rule, fix))
     try:
         if is_parquet:
-            is_published = any(Path(path).glob("run_date=*/run_id=*"))  # a table, with columns in the names of folders
-            partitioning = "hive" if is_published else None
+            partitioning = "hive" if any(Path(path).glob("run_date=*/run_id=*")) else None  # of a published table
             return pa.dataset.dataset(path, format="parquet", partitioning=partitioning).to_table().to_reader(_BATCH)
         rows = pa.csv.read_csv(
             path,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -165,11 +165,8 @@ def _replace_hadoop_file(spark: SparkSession, folder: str, name: str, content: b
     file_system, target = open_hadoop_path(spark, f"{folder}/{name}")
     _, draft = open_hadoop_path(spark, f"{folder}/.{name}.{uuid4().hex}")
     try:
-        stream = file_system.create(draft, False)
-        try:
+        with closing(file_system.create(draft, False)) as stream:
             stream.write(content)
-        finally:
-            stream.close()
         _rename(spark, file_system, draft, file_system.makeQualified(target))
     except BaseException:
         with suppress(Exception):  # the first failure is the one to report

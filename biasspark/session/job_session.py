@@ -222,10 +222,8 @@ def build_session(
         try:
             return engines.embedded_session(settings)
         except Exception as error:
-            cause = innermost_cause(error)
-            raise BiasSparkError(
-                f"The embedded engine did not start: {cause}. Run it on Spark (--engine spark)."
-            ) from error
+            rule = f"The embedded engine did not start: {innermost_cause(error)}."
+            raise BiasSparkError(f"{rule} Run it on Spark (--engine spark).") from error
     spark = _reconfigure(existing, settings, request) if existing else _start_spark(app_name, settings, request)
     jars = list_jars(spark.conf if engines.is_connect(spark) else spark.sparkContext.getConf())
     if fault := find_runtime_fault(jars, spark.version):

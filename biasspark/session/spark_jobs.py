@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from errno import ENOSPC
 from importlib import import_module
-from os import strerror
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Thread
 from typing import TypeVar, cast
@@ -92,7 +90,7 @@ def temporary_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, OSError) and strerror(ENOSPC) not in str(error):
+        if not isinstance(error, OSError) and "No space left on device" not in str(error):
             raise
         cause = getattr(error, "strerror", None) or innermost_cause(error)
         rule = f"{what} could not be written to {gettempdir()}, {cause}."

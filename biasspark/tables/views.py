@@ -268,9 +268,8 @@ def _create_view(spark: SparkSession, store: CatalogStore, view: View) -> None:
         if not has_condition(error, "TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
             raise
     # Some catalogs do not return the text or the comments of a view.
-    if text == view.query and all(
-        comments.get(column.name, "-") in (None, "", column.comment) for column in view.columns
-    ):
+    has_comments = all(comments.get(column.name, "-") in (None, "", column.comment) for column in view.columns)
+    if has_comments and text == view.query:
         return
     if store.view_schema != store.schema:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {store.view_schema}")
