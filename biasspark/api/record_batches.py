@@ -232,7 +232,7 @@ def _simple_in_parquet(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_float16(kind):  # Spark does not read it
         return pa.float32()
-    return pa.int64() if pa.types.is_duration(kind) else simple_type(kind)
+    return simple_type(kind)
 
 
 def _check_names(names: Sequence[str], name: str, how: str = "") -> None:
@@ -257,7 +257,7 @@ def _column_fault(name: str, column: str, rule: str, how: str = "") -> Fault:
 
 def _is_readable(kind: pa.DataType, target: pa.DataType) -> bool:
     """Return whether Spark has the target type, and Arrow casts to it, whatever the values."""
-    if pa.types.is_time(target) or pa.types.is_decimal256(target):
+    if pa.types.is_time(target) or pa.types.is_duration(target) or pa.types.is_decimal256(target):
         return False
     from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - charts are drawn without Spark
 

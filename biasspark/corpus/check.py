@@ -155,7 +155,7 @@ def _has_type(kind: T.DataType, types: tuple[type[T.DataType], ...]) -> bool:
 
 
 def _label_faults(label: Label, kind: T.DataType) -> Iterator[Fault]:
-    is_fraction = isinstance(kind, T.NumericType) and not isinstance(kind, T.IntegralType)
+    is_fraction = isinstance(kind, T.FractionalType) and getattr(kind, "scale", 1) > 0
     if label.positive is None and label.threshold is None and is_fraction:
         rule = f"It is of type {kind.simpleString()}, and there is no threshold. A number is a label only with one."
         fix = ("Set ", Setting(("label", "threshold"), 0.5), ", or name values in ", Key(("label", "positive")), ".")

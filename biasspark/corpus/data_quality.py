@@ -66,8 +66,9 @@ _OF_COUNTS = {
 class ScoreProfile:
     """The scores of one model over all rows that count; None for what is not counted or not defined.
 
-    `largest_tie` is the number of rows with the most frequent score, `best_subgroup_auc` the largest over identities,
-    `reason` says why there is no overall AUC, and `n_rarer_label` is the number of rows of the rarer label.
+    `largest_tie` is the number of rows with the most frequent score, `overall_high` the upper end of the interval of
+    the overall AUC, `subgroup_high` the largest of those of the Subgroup AUCs, `reason` says why there is no overall
+    AUC, and `n_rarer_label` is the number of rows of the rarer label.
     """
 
     model: str
@@ -77,7 +78,8 @@ class ScoreProfile:
     lowest: float | None = None
     highest: float | None = None
     overall_auc: float | None = None
-    best_subgroup_auc: float | None = None
+    overall_high: float | None = None
+    subgroup_high: float | None = None
     reason: str | None = None
     n_rarer_label: int | None = None
 
@@ -227,8 +229,8 @@ def _peculiarities(profile: ScoreProfile) -> Iterator[str]:
         return
     if profile.overall_auc == 1:
         yield "its AUC is 1: every positive scores higher than every negative. Was the score made from the label?"
-    has_identities = profile.best_subgroup_auc is not None
-    auc = profile.best_subgroup_auc if has_identities else profile.overall_auc
-    if auc is not None and auc < 0.5:
+    has_identities = profile.subgroup_high is not None
+    high = profile.subgroup_high if has_identities else profile.overall_high
+    if high is not None and high < 0.5:
         which = "subgroup AUC is below 0.5 for every identity" if has_identities else "AUC is below 0.5"
-        yield f"its {which}. Does a higher score mean less likely positive?"
+        yield f"the interval of its {which}. Does a higher score mean less likely positive?"

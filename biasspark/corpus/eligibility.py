@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, StringType, StructType
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, IntegralType, StringType, StructType
 
 from biasspark.columns import ANNOTATION_OUT_OF_RANGE, MALFORMED, MODEL, REASON, ROW_ID, ROW_REASONS, SCORE_REASONS
 from biasspark.config import Label, Measures
@@ -28,7 +28,7 @@ def label_of(label: Label, schema: StructType) -> Column:
         return is_one_of(label.positive, label.column, kind)
     if label.threshold is not None:
         return at_least(label.column, kind, label.threshold)
-    if isinstance(kind, IntegralType):
+    if isinstance(kind, IntegralType | DecimalType):
         return F.when(column(label.column).isin(0, 1), column(label.column) == 1)
     return boolean(label.column, kind)
 

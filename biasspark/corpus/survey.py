@@ -71,6 +71,8 @@ class Survey:
     positives: Mapping[object, tuple[bool, int]] = field(default_factory=dict)
     """By configured positive value of the label, whether a row has it, and how many rows of text have it in another
     case or with spaces around it."""
+    n_templates: int = 0
+    """Distinct templates."""
     column_uses: tuple[tuple[str, str], ...] = ()
     """Pairs of a column and its use, as label, model or identity."""
     is_exact: bool = True
@@ -126,6 +128,11 @@ class Survey:
                     f"identities: '{name}' has values that are not valid UTF-8, shown as \ufffd. For a CSV on Spark, "
                     'set `[corpus] options = { encoding = "ISO-8859-1" }`, or the encoding that it has.'
                 )
+        if self.n_templates > _MANY_VALUES and self.n_rows < 2 * self.n_templates:
+            warnings.append(
+                f"templates: {self.rows_text} have {self.n_templates:,} templates, on average fewer than 2 rows each. "
+                "Is it the text itself, or an id?"
+            )
         n_compared, n_distinct = self.ids or (0, 0)
         if n_distinct < n_compared * (1 - _DUPLICATES_WORTH_A_WARNING):
             share = format_share(n_compared - n_distinct, n_compared)
@@ -217,6 +224,7 @@ def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool)
             value: (bool(row[f"has_positive_{n}"]), row[f"variants_{n}"])
             for n, value in enumerate(measures.label.positive or ())
         },
+        n_templates=len(row["templates"]) if measures.templates else 0,
         column_uses=(
             (measures.label.column, "the label"),
             *((name, f"the score of model {model}") for model, name in measures.models.items()),

@@ -16,7 +16,7 @@ from biasspark.errors import InputError
 from biasspark.tables.ledger import accept, find_acceptance, find_published
 from biasspark.tables.publish import check_tables
 from biasspark.tables.runs import ACCEPT_RUN
-from biasspark.tables.schemas import BIAS_METRICS, BIAS_RUNS
+from biasspark.tables.schemas import BIAS_ALERTS, BIAS_METRICS, BIAS_RUNS
 from biasspark.tables.store import open_tables
 from biasspark.text import show_time, show_value, show_visibly
 
@@ -62,7 +62,10 @@ def main(arguments: argparse.Namespace) -> Outcome:
             return progress.end(Outcome(summary=summary, text=f"{show_visibly(text)}\nNothing was written."))
         run = accept(spark, store, latest, reason, person)
     summary |= {"status": "accepted", "run_id": run.run_id, "reason": reason, "by": person}
-    return progress.end(Outcome(summary=summary, text=f"{latest.run_id} is accepted by {person}: {reason}"))
+    text = f"{latest.run_id} is accepted by {person}: {reason}"
+    if not latest.wrote(BIAS_ALERTS):
+        text += "\nNo rule of a gate was evaluated on it."
+    return progress.end(Outcome(summary=summary, text=text))
 
 
 FLAGS = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isnan
 
 import numpy as np
 import pyspark.sql.functions as F
@@ -34,6 +35,8 @@ from biasspark.corpus.encode import build_encoding, encode_examples, keep_scored
 from biasspark.corpus.encoding import Encoding, RowCounts
 from biasspark.corpus.usable import list_missing_models
 from biasspark.corpus.values import category, column
+from biasspark.metrics.intervals import interval_of_auc
+from biasspark.metrics.suite import SUITE
 from biasspark.ranking.jackknife_replicates import count_replicates
 from biasspark.ranking.kernels.pair_sums import BACKGROUND_PAIR, CELLS_OF_PAIRS, N_PAIRS
 from biasspark.ranking.kernels.paired_products import Products
@@ -146,11 +149,17 @@ class Comparison:
 
     def _profile(self, model: str, compared: Sequence[ComparedPair]) -> ScoreProfile:
         """Return the profile of one model. Its AUCs are on the rows that it shares with another model."""
-        aucs: dict[str, list[float]] = {}
+        level = self.surveyed.measures.intervals.level
+        aucs: dict[str, list[tuple[float, float]]] = {OVERALL_METRIC: [], SUITE[0].name: []}
         for pair in compared:
-            value = pair.paired.baseline_value if model == pair.baseline_model else pair.paired.value
-            if model in (pair.model, pair.baseline_model) and pair.slice == ALL_ROWS and not pair.crossed:
-                aucs.setdefault(pair.metric, []).extend([] if value is None else [value])
+            paired, is_baseline = pair.paired, model == pair.baseline_model
+            value = paired.baseline_value if is_baseline else paired.value
+            variance = paired.baseline_variance if is_baseline else paired.variance
+            is_of_model = model in (pair.model, pair.baseline_model) and pair.slice == ALL_ROWS and not pair.crossed
+            if is_of_model and pair.metric in aucs and value is not None:
+                _, high, _ = interval_of_auc(value, variance, paired.n_low, paired.n_high, level)
+                aucs[pair.metric].append((value, high))
+        overall, subgroups = aucs.values()
         lowest, highest = self.counted["score_bounds"][self.surveyed.encoding.models.index(model)]
         return ScoreProfile(
             model,
@@ -159,8 +168,9 @@ class Comparison:
             None,
             lowest,
             highest,
-            overall_auc=max(aucs.get(OVERALL_METRIC, ()), default=None),
-            best_subgroup_auc=max(aucs.get("subgroup_auc", ()), default=None),
+            overall_auc=max((value for value, _ in overall), default=None),
+            overall_high=max((high for _, high in overall if not isnan(high)), default=None),
+            subgroup_high=max((high for _, high in subgroups if not isnan(high)), default=None),
             n_rarer_label=self.counts.count_rarer_label(model),
         )
 

@@ -28,7 +28,7 @@ from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Cutpoints, Survey, choose
 from biasspark.corpus.usable import A_LABEL, check_identities, check_lengths, check_usable
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
-from biasspark.metrics.suite import bias_metrics
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, Auc, bias_metrics, metric_columns
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
@@ -216,17 +216,19 @@ class Measurement:
         return list(zip(first, second, strict=True))
 
     def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
-        statistics = self.statistics
-        overall = groups & statistics.groups.is_overall
-        overall_auc, best_auc = (
-            max(values[~np.isnan(values)].tolist(), default=None)
-            for values in (statistics.auc[OVERALL_PAIR, overall], statistics.auc[0, groups])
-        )
+        statistics, overall = self.statistics, groups & self.statistics.groups.is_overall
+
+        def find_highest(metric: Auc, rows: Flags) -> float | None:
+            columns = metric_columns(metric, statistics, np.flatnonzero(rows), self.measures.intervals.level)
+            ends = columns[f"{metric.name}_high"]
+            return max(ends[~np.isnan(ends)].tolist(), default=None)
+
         return data_quality.ScoreProfile(
             model,
             **self.counts.profiles.get(model, Profile(0, 0, 0, np.inf, -np.inf))._asdict(),
-            overall_auc=overall_auc,
-            best_subgroup_auc=best_auc,
+            overall_auc=statistics.auc[OVERALL_PAIR, overall].item(),
+            overall_high=find_highest(OVERALL_AUC, overall),
+            subgroup_high=find_highest(SUITE[0], groups),
             reason=statistics.reason[OVERALL_PAIR, overall].item(),
             n_rarer_label=self.counts.row_counts.count_rarer_label(model),
         )

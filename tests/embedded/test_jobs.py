@@ -598,7 +598,9 @@ def test_a_run_is_accepted_once(tmp_path: Path) -> None:
     run_id = run_well("measure", *flags)["run_id"]
     refuse("accept", *flags, "--reason", "seen", "--run-id", "")
     refuse("accept", *flags, "--reason", " ", code=2)
-    assert run_well("accept", *flags, "--reason", "seen", "--by", "Ada")["status"] == "accepted"
+    first = run("accept", *flags, "--reason", "seen", "--by", "Ada")
+    assert first.summary["status"] == "accepted"
+    assert "gate" in first.out.splitlines()[1]  # there is none
     again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
     outcome = again.summary
     assert (outcome["status"], outcome["accepted_run_id"], outcome["by"]) == ("already_accepted", run_id, "Ada")

@@ -240,6 +240,32 @@ def test_what_is_peculiar_is_warned_of(peculiarity: str, corpus: DataFrame) -> N
     assert [word for word in words if not any(word in text for text in warned)] == [], warned
 
 
+@pytest.mark.parametrize("inside", [(), ("y",)], ids=["overall", "in an identity"])
+@pytest.mark.parametrize(("shift", "is_evident"), [(1.5, False), (50, True)])
+def test_scores_are_called_reversed_only_with_evidence(
+    shift: float, is_evident: bool, inside: tuple[str, ...], corpus: DataFrame
+) -> None:
+    rows = corpus.select(
+        "id",
+        (F.col("id") % 2).alias("y"),
+        (F.col("id") - shift * (F.col("id") % 2)).alias("new"),
+        (F.col("id") - shift * (F.col("id") % 2) + 1).alias("old"),
+    )
+    asked: dict[str, Any] = {"label_positive": [1], "label": "y"}
+    identities = {"predicates": dict.fromkeys(inside, "id >= 0")} if inside else {"predicates": {"none": "id < 0"}}
+    for name in ("measure", "model_comparisons"):
+        _, warned = listen(partial(call, name, rows, asked | {"identities": identities}))
+        assert sum("below 0.5" in text for text in warned) == 2 * is_evident, warned
+
+
+def test_a_label_of_decimals_without_fractions_is_one_of_whole_numbers(corpus: DataFrame) -> None:
+    label = (F.col("word") == "toxic").cast("int")
+    rows = corpus.select("new", "male", label.alias("int"), label.cast("decimal(38,0)").alias("huge"))
+    asked: dict[str, Any] = {"models": ["new"], "identities": ["male"]}
+    by_label = [biasspark.bias_metrics(rows, **asked, label=name).collect() for name in ("int", "huge")]
+    assert by_label[0] == by_label[1]
+
+
 def test_metrics_without_a_value_do_not_stand_side_by_side_in_silence(corpus: DataFrame) -> None:
     metrics = biasspark.bias_metrics(corpus, **ASKED, identities=["male", "female"], evidence=1000)
     _, warned = listen(partial(biasspark.side_by_side, metrics, "new", "old"))

@@ -37,7 +37,7 @@ def assert_says(warnings: Iterable[str], *words: list[str]) -> None:
         assert [word for word in of_text if word not in text] == [], text
 
 
-PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "highest": 1.0, "best_subgroup_auc": 0.8}
+PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "highest": 1.0, "subgroup_high": 0.8}
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,19 @@ PROFILE = {"n_rows": 1000, "n_distinct": 900, "largest_tie": 3, "lowest": 0.0, "
         ({"lowest": -1.0, "highest": 0.9}, [["-1", "missing"]]),
         ({"lowest": -1.5, "highest": 0.9}, []),
         ({"lowest": -7.0, "highest": 8.5}, []),
-        ({"best_subgroup_auc": 0.4}, [["below 0.5", "every identity"]]),
-        ({"overall_auc": 0.4}, []),
-        ({"best_subgroup_auc": 0.4, "n_rarer_label": 29}, []),
-        ({"best_subgroup_auc": 0.4, "n_rarer_label": 30}, [["below 0.5"]]),
+        ({"subgroup_high": 0.4}, [["below 0.5", "every identity"]]),
+        ({"overall_auc": 0.4, "overall_high": 0.45}, []),
+        ({"subgroup_high": 0.4, "n_rarer_label": 29}, []),
+        ({"subgroup_high": 0.4, "n_rarer_label": 30}, [["below 0.5"]]),
         ({"overall_auc": 1.0}, [["AUC is 1"]]),
         ({"overall_auc": 1.0, "n_rarer_label": 29}, []),
         ({"overall_auc": 1.0, "n_rows": 29, "n_distinct": 29}, []),
-        ({"best_subgroup_auc": None, "overall_auc": 0.4}, [["AUC is below 0.5"]]),
+        ({"subgroup_high": None, "overall_auc": 0.4, "overall_high": 0.45}, [["AUC is below 0.5"]]),
+        ({"subgroup_high": None, "overall_auc": 0.49, "overall_high": 0.51}, []),
         ({"reason": "no_positives"}, [["is positive", "label"]]),
         ({"n_rows": 3, "n_distinct": 3, "reason": "no_negatives"}, [["is negative"]]),
         ({"n_rows": 30, "n_distinct": 3, "largest_tie": 15}, [["50%"]]),
-        ({"n_rows": 29, "n_distinct": 1, "largest_tie": 29, "best_subgroup_auc": 0.4}, []),
+        ({"n_rows": 29, "n_distinct": 1, "largest_tie": 29, "subgroup_high": 0.4}, []),
         (
             {"n_rows": 0, "n_distinct": 0, "largest_tie": 0, "lowest": None, "highest": None},
             [["no row", "rejected_rows"]],

@@ -74,7 +74,6 @@ def test_columns_of_pandas(column: Any, kind: pa.DataType, values: list[Any]) ->
         (pa.array([1, None], pa.timestamp("ns", "Europe/Berlin")), pa.timestamp("us", "Europe/Berlin")),
         (pa.array([1, None], pa.timestamp("s")), pa.timestamp("us")),
         (pa.array([0, None], pa.date64()), pa.date32()),
-        (pa.array([1, None], pa.duration("ns")), pa.int64()),
         (pa.array([decimal.Decimal(1), None], pa.decimal256(20, 2)), pa.decimal128(20, 2)),
         (pa.array([[1], None]), pa.list_(pa.int64())),
         (pa.array([["a"], None], pa.large_list(pa.string_view())), pa.list_(pa.string())),
@@ -192,6 +191,7 @@ def test_a_frame_without_columns_and_an_empty_path_are_refused(df: Any) -> None:
         (pa.table([[1], [2]], names=["x", "x"]), [": x."]),
         (pd.DataFrame({"x": [1, NAME_OF_A_PERSON], "y": [1, 2]}), ["x"]),
         (pa.table({"x": pa.array([1], pa.time64("us"))}), ["x", "time64[us]"]),
+        (pd.DataFrame({"x": pd.to_timedelta([1])}), ["x", "duration[ns]"]),
         (pa.table({"x": pa.array([decimal.Decimal(1)], pa.decimal256(50))}), ["x", "decimal256(50, 0)"]),
     ],
 )

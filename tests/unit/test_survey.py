@@ -50,6 +50,13 @@ def test_a_range_that_would_not_fit_a_worker_is_refused() -> None:
     assert (fault.path, fault.value) == (("ranking", "ranges"), 2)
 
 
+@pytest.mark.parametrize(("n_rows", "n_templates", "n_warnings"), [(199, 100, 0), (201, 101, 1), (202, 101, 0)])
+def test_nearly_as_many_templates_as_rows_are_warned_of(n_rows: int, n_templates: int, n_warnings: int) -> None:
+    warnings = Survey(n_rows, {}, (), n_templates=n_templates).warnings
+    assert len(warnings) == n_warnings
+    assert all(text.startswith("templates: ") and str(n_templates) in text for text in warnings)
+
+
 def test_columns_without_values_bytes_that_are_no_utf_8_and_repeated_ids_are_warned_of() -> None:
     values = {"race": (), "sex": ("caf\ufffd",), "age": ("1",)}
     empty, bytes_, ids = Survey(1000, values, (), ids=(1000, 500)).warnings
