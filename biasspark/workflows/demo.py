@@ -94,7 +94,10 @@ def run_demo(folder: Path, rows: int, flags: Sequence[str], *, both: bool) -> Ou
     has_report = all(map(find_spec, write_report.LIBRARIES))
     codes = []
     with job_session("biasspark demo"):
-        if not corpus.exists() or (corpus / _MADE_OF).read_text("utf-8") != made_of:
+        made_before = (corpus / _MADE_OF).read_text("utf-8") if corpus.exists() else ""
+        if made_before != made_of:
+            if made_before:
+                write_stderr(f"The corpus in {corpus} is replaced. It was made of {made_before}.\n")
             codes.append(_make(corpus, rows, made_of))
         codes.append(_run("measure", measure.COMMAND, dated))
         if has_report:

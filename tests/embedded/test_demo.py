@@ -55,6 +55,8 @@ def test_a_second_demo_takes_the_corpus_of_the_first(tmp_path: Path) -> None:
     assert ["make-corpus" in done.stderr for done in (first, second)] == [True, False]
     runs = "SELECT count(*), count(DISTINCT run_date) FROM bias_runs"
     assert ask(tmp_path / "some where" / "warehouse", runs) == [(2, 1)]
+    larger = demo(tmp_path, "--engine", "embedded", "--rows", "4000")
+    assert f"{tmp_path / 'some where' / 'corpus'} is replaced. It was made of 3000 rows" in larger.stderr
     line = '"$0" -m biasspark demo --engine embedded --rows 3000 --out "some where" >/dev/full'
     assert run_program("bash", "-c", line, sys.executable, cwd=tmp_path, PYTHONPATH=str(ROOT)).returncode == 1
 
