@@ -20,11 +20,15 @@ MAX_SHOWN, MAX_RULES = 20, 5
 
 @dataclass(frozen=True)
 class GateResult:
-    """The result of the gate on a run: the alerts, None without a gate, warnings, and the table of the alerts."""
+    """The result of the gate on a run: the alerts, None without a gate, warnings, and the table of the alerts.
+
+    ``note`` names the command that judges the other rules.
+    """
 
     alerts: pa.Table | None = None
     warnings: tuple[str, ...] = ()
     table: Table = BIAS_ALERTS
+    note: str = ""
 
     @property
     def outcome(self) -> str | None:
@@ -45,7 +49,7 @@ class GateResult:
     def show(self) -> str:
         """Format the number of alerts by outcome, a line per violation, the worst first, and undecided ones by rule."""
         if self.alerts is None or self.outcome is None:
-            return ""
+            return self.note
         rows = sorted(self.alerts.to_pylist(), key=alert_order)
         counts = Counter(row["outcome"] for row in rows)
         violations = [row for row in rows if row["decided"] and row["outcome"] in (FAIL, WARN)]
@@ -62,7 +66,7 @@ class GateResult:
                 checks = f"{format_count(undecided.total(), 'check')}{' without evidence' * (outcome != INSUFFICIENT)}"
                 by_rule = f"by rule: {list_first(rules, MAX_RULES)}"
                 lines.append(f"{outcome}: {checks}, {by_rule}. latest_{self.table.name} says why.")
-        return "\n".join(map(show_visibly, lines))
+        return "\n".join(map(show_visibly, filter(None, (*lines, self.note))))
 
 
 def summarize_alerts(table: Table, alerts: pa.Table, warnings: Sequence[str] = ()) -> GateResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from biasspark.columns import ALL_ROWS, CROSSED, IDENTITY, MODEL, SLICE
+from biasspark.command import name_command
 from biasspark.comparison.model_comparisons import ComparedPair
 from biasspark.config import Config, ConfigDiff, Rule, diff_config
 from biasspark.errors import InputError
@@ -38,8 +40,11 @@ def judge(
     With `replicates`, the table ``jackknife_statistics``, changes are paired.
     """
     gate, level = context.config.gate, context.config.intervals.level
+    n_others = len(gate.comparison_rules) if gate else 0
+    judged_by = f"judged by {name_command('compare_models')}"
+    note = f"gate: {format_count(n_others, 'rule')} with a baseline, {judged_by}" if n_others else ""
     if gate is None or not gate.run_rules:
-        return GateResult()
+        return GateResult(note=note)
     context.progress.stage(f"applying {format_count(len(gate.run_rules), 'rule')} of the gate")
     identities = set(tables[schemas.U_STATISTICS][IDENTITY].to_pylist())
     unknown = {
@@ -58,9 +63,8 @@ def judge(
         f"does not have: {_list_names(names)}. Is a name misspelled?"
         for rule, names in unknown.items()
     ]
-    return summarize_alerts(
-        schemas.BIAS_ALERTS, alerts.bias_alerts(tables, baselines, gate, level, missing_models), warnings
-    )
+    evaluated = alerts.bias_alerts(tables, baselines, gate, level, missing_models)
+    return replace(summarize_alerts(schemas.BIAS_ALERTS, evaluated, warnings), note=note)
 
 
 def judge_comparison(compared: Sequence[ComparedPair], config: Config, missing_models: Collection[str]) -> GateResult:

@@ -257,6 +257,8 @@ def test_rules_on_a_baseline_are_evaluated_on_the_differences(config: Path, foun
     change = fails[["change", "change_low", "change_high"]].tolist()
     assert change == pytest.approx([-expected[f"difference{end}"] for end in ("", "_high", "_low")], abs=1e-12)
     assert (fails["baseline_model"], fails["bound_kind"]) == ("new", "max_drop")
+    measured = run_job(config, *rules, "--set", f"output.path={config.parent}/gated")
+    assert "\ngate: 3 rules with a baseline, judged by" in measured.out
 
 
 def test_a_cluster_that_the_corpus_lacks_is_named(corpus: DataFrame) -> None:
