@@ -156,9 +156,9 @@ class MeasuredCorpus:
 def check_document(out: object, title: object, keywords: Keywords | None = None) -> None:
     """Raise `ConfigError` if a report cannot be written or has no title, with the faults of the other keywords."""
     faults: list[Fault] = []
-    if out is not None and not _is_file_in_folder(out):
+    if out is not None and not _is_page_in_folder(out):
         shown = str(out) if isinstance(out, os.PathLike) else out
-        faults.append(Fault(("out",), shown, "It must be the path of a file in an existing folder.", "Name one."))
+        faults.append(Fault(("out",), shown, "It must be the path of an HTML file in an existing folder.", "Name one."))
     if rule := broken_text_rule(title):
         faults.append(Fault(("title",), title, rule, "Give the name of the data."))
     if faults:
@@ -168,11 +168,12 @@ def check_document(out: object, title: object, keywords: Keywords | None = None)
             raise ConfigError(*faults)
 
 
-def _is_file_in_folder(out: object) -> bool:
+def _is_page_in_folder(out: object) -> bool:
     if not isinstance(out, str | os.PathLike) or not os.fspath(out):
         return False
     path = os.path.expanduser(out)  # Path.is_dir raises in a folder that may not be read
-    return not os.path.isdir(path) and os.path.isdir(Path(path).parent)
+    is_page = not path.lower().endswith((".md", ".pdf"))
+    return is_page and not os.path.isdir(path) and os.path.isdir(Path(path).parent)
 
 
 def measure_corpus(df: Frame, keywords: Keywords) -> MeasuredCorpus:

@@ -42,6 +42,7 @@ _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact ga
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
 _WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may leave the picture."
 _PALE = "Pale points rest on an AUC with too few rows."
+_FALSE = "Dashed, false discovery: the rows that grew the tree and the rows that give the values disagree."
 _WEAK_CELLS = "◦ rests on too few rows: no interval, or one wider than 0.1."
 
 
@@ -272,7 +273,8 @@ def crosses(crosses: Frame, *, groupings: Names = None, models: Names = None, sl
     Returns
     -------
     matplotlib.figure.Figure
-        A line per grouping and model, of its 20 largest groups. Headroom is colored by its square root.
+        A line per grouping and model, of its 20 largest groups. Headroom is colored by its square root. AUCs have their
+        intervals in a grouping of up to five groups.
 
     Examples
     --------
@@ -341,10 +343,12 @@ def tree(segments: Frame, *, models: Names = None, slice: str | None = None, pai
         if {1, *(child for node in inner for child in (2 * node, 2 * node + 1))} - {row["node_id"] for row in group}:
             raise rows.error("a tree lacks nodes, as after a filter. Give all rows of each tree.")
     trees = list_trees(nodes)
-    weak = _WEAK_CELLS if any(node.cell.weak for tree in trees for node in tree.root.nodes()) else ""
+    shown = [node for tree in trees for node in tree.root.nodes()]
+    weak = _WEAK_CELLS if any(node.cell.weak for node in shown) else ""
+    dashed = _FALSE if any(node.is_contradicted for node in shown) else ""
     values = "Values are of rows that did not grow the tree, with their intervals."
     with notebook_style():
-        return draw_trees(trees, [_note_slice(slice), values, weak])
+        return draw_trees(trees, [_note_slice(slice), values, dashed, weak])
 
 
 def label_balance(balance: Frame, *, identities: Names = None, most: int = 30, level: float = 0.95) -> Figure:

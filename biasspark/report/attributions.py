@@ -123,7 +123,7 @@ def list_heat_maps(crosses: Rows) -> list[HeatMap]:
             n_negative=n_negative,
             n_hidden=len(sizes) - len(groups),
             auc={pair: _auc_cell(row, is_spacious) for pair, row in pairs.items()},
-            headroom={pair: _headroom_cell(row, largest, is_spacious) for pair, row in pairs.items()},
+            headroom={pair: _headroom_cell(row, largest) for pair, row in pairs.items()},
             max_headroom=largest,
             is_spacious=is_spacious,
         )
@@ -151,11 +151,11 @@ def _auc_cell(row: Row, is_spacious: bool, digits: int = 2) -> TableCell:
     )
 
 
-def _headroom_cell(row: Row, largest: float, is_spacious: bool) -> TableCell:
+def _headroom_cell(row: Row, largest: float) -> TableCell:
     """Return a cross's share of all wrongly ordered pairs, in percent. It is as uncertain as the AUC of the cross."""
     share = row["headroom_share"]
     return TableCell(
-        text=DASH if share is None else cells.show_number(100 * share, 1 if is_spacious else 2),
+        text=DASH if share is None else cells.show_number(100 * share, 2),
         color=cells.root_share_color(share, largest),
         value=share,
         note=f"{row['headroom_pairs']:,.0f} of {cells.show_count(row['n_pairs'])} pairs",
@@ -305,7 +305,7 @@ def list_named_pairs(report: ReportData) -> dict[str, dict[str, tuple[Row, Table
     names = _in_configured_order(report, "pairs_of", list(dict.fromkeys(row["pair"] for row in rows)))
     pairs: dict[str, dict[str, tuple[Row, TableCell, TableCell]]] = {name: {} for name in names}
     for row in rows:
-        auc, headroom = _auc_cell(row, is_spacious=True, digits=3), _headroom_cell(row, 0.0, is_spacious=True)
+        auc, headroom = _auc_cell(row, is_spacious=True, digits=3), _headroom_cell(row, 0.0)
         pairs[row["pair"]][row["model"]] = row, auc, headroom
     return pairs
 

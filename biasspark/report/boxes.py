@@ -47,13 +47,15 @@ def draw_heat_maps(lines: Sequence[Sequence[Grid]], notes: Sequence[str], what: 
     grids = [grid for line in lines for grid in line]
     has_intervals = any(cell.interval for grid in grids for cell in grid.cells.values())
     across, up = (78, 38) if has_intervals else (46, 26)
-    highest = max(_room_above(grid, across)[1] for grid in grids)
     names = [*what.split("\n"), *(_join(*row, "  ") for grid in grids for row in grid.rows.items())]
     left = 26 + max(map(panels.text_width, names))
-    sizes = [(up * max(len(grid.rows) for grid in line), len(line)) for line in lines]
+    sizes = []
+    for line in lines:  # above it, one without panels for its headings
+        sizes += [(30 + max(_room_above(grid, across)[1] for grid in line), 0)]
+        sizes += [(up * max(len(grid.rows) for grid in line), len(line))]
     n_columns = max(len(grid.columns) for grid in grids)
     right = 12 + max(0, max(panels.text_width(grid.title) for grid in grids) - across * n_columns)
-    room = panels.Room(left, right, top=30 + highest, bottom=10, across=max(left, right), down=44 + highest)
+    room = panels.Room(left, right, top=0, bottom=10, across=max(left, right), down=7)
     figure, lines_of_axes = panels.make_grid(sizes, across * n_columns, room, notes)
     for axes, grid in zip(chain(*lines_of_axes), grids, strict=True):
         axes.set(xlim=(0, n_columns), ylim=(len(grid.rows), 0))

@@ -204,11 +204,12 @@ def count_bins(report: ReportData) -> int:
 
 
 def choose_curves(report: ReportData) -> list[str]:
-    """Return the worst identities, of each model in turn: as many as fit on one line with all models."""
+    """Return the worst identities, of each model in turn: as many as fit on one line, in the order of the table."""
     n = MAX_CURVES // max(1, min(len(report.models()), MAX_CURVES))
     lists = [[row["identity"] for row in list_worst(report, model, n)] for model in report.models()]
     in_turn = [name for names in zip(*lists, strict=False) for name in names]
-    return list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]
+    chosen = {*list(dict.fromkeys([*in_turn, *(name for names in lists for name in names)]))[:n]}
+    return [name for name in report.identities() if name in chosen]
 
 
 # ---- trends over time

@@ -115,13 +115,17 @@ def draw_pinned(
     """
     columns = {name: number for number, name in enumerate(names)}
     labels = [panels.short_name(name) for name in names]
-    # The slanted labels need room below, and at the left as far as one reaches beyond its column.
-    slope, widths = math.radians(60), list(map(panels.text_width, labels))
-    step = (panels.WIDTH - 60) / len(labels)
+    widths = list(map(panels.text_width, labels))
+    step = min(120.0, (panels.WIDTH - 60) / len(labels))
+    is_slanted = max(widths) > step
+    # Slanted labels need room below, and at the left as far as one reaches beyond its column.
+    slope = math.radians(60 * is_slanted)
     left = max(50, 8 + max(math.cos(slope) * width - (number + 0.7) * step for number, width in enumerate(widths)))
-    top = 10 + (0 if notes is None else panels.key_height(models))
+    top = 30 + (0 if notes is None else panels.key_height(models))
     room = panels.Room(left, right=6, top=top, bottom=22 + math.sin(slope) * max(widths))
-    figure, [[axes]] = panels.make_grid([(180, 1)], panels.WIDTH - left - 6, room, notes or ())
+    width = max(panels.WIDTH / 2, 60 + step * len(labels))
+    figure, [[axes]] = panels.make_grid([(180, 1)], width - left - 6, room, notes or ())
+    axes.set_title("Pinned AUC", pad=8)
     for number, model in enumerate(models):
         model_rows = [row for row in rows if row["model"] == model and row["identity"] in columns]
         color, marker = panels.model_style(number)
@@ -137,7 +141,8 @@ def draw_pinned(
             across, values = [columns[row["identity"]] for row in points], [row["pinned_auc"] for row in points]
             style: dict[str, Any] = {"color": color, "alpha": alpha, "markersize": 5, "markeredgewidth": 0}
             axes.plot(across, values, marker, **style)
-    axes.set_xticks(range(len(names)), labels, rotation=60, ha="right", color=panels.INK, rotation_mode="anchor")
+    slant: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if is_slanted else {}
+    axes.set_xticks(range(len(names)), labels, color=panels.INK, **slant)
     axes.set_xlim(-0.7, len(names) - 0.3)
     axes.xaxis.grid(True)
     axes.set_axisbelow(True)

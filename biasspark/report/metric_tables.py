@@ -21,6 +21,7 @@ from biasspark.report.report_data import ReportData, find_lowest, lowest_first
 from biasspark.text import show_visibly
 
 MAX_WORST = 8
+PINNED_DIFFERENCE = "pinned_auc_equality_difference"
 _MEANS = ("competition_score", *(f"{name}_power_mean" for name in SUMMARIZED_AUCS))
 
 
@@ -39,14 +40,14 @@ def summarize_models(report: ReportData, slice_name: str = ALL_ROWS) -> dict[str
     for name, column in report_data.WORST.items():
         worst = [(model, summaries.get(model, {}).get(f"{column}_identity") or "") for model in models]
         rows[column] = [SummaryCell(cells.metric_cell(suite.get(key), name), key[1]) for key in worst]
-    for column in _MEANS:
+    for column in (*_MEANS, *([PINNED_DIFFERENCE] if "mitigation" in report.config else ())):
         rows[column] = [SummaryCell(cells.sum_cell(summaries.get(model), column)) for model in models]
     return {column: _mark_best(row_cells, column) for column, row_cells in rows.items()}
 
 
 def _mark_best(row_cells: Sequence[SummaryCell], column: str) -> list[SummaryCell]:
     """Mark the best number of a row unless the shown digits are equal or a value is weak."""
-    sign = -1.0 if column.endswith("_max_abs") else 1.0
+    sign = -1.0 if column.endswith("_max_abs") or column == PINNED_DIFFERENCE else 1.0
     values = [None if model.cell.value is None else round(sign * abs(model.cell.value), 3) for model in row_cells]
     defined = {value for value in values if value is not None}
     if len(defined) < 2 or any(model.cell.weak for model in row_cells):

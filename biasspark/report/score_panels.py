@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -165,7 +165,7 @@ def draw_histograms(
     for line, keys in zip(grid, lines, strict=True):
         for axes, key in zip(line, keys, strict=True):
             _draw_histogram(axes, cells_of.get(key, {}), scales.get(key.model, _NO_SCALE))
-        _write_headings(line, keys, models, width)
+        _write_headings(line, keys, models, width, lines)
         line[0].set_yticks([0.5, 1.6], ["identity", "background"])
     patches = [Patch(color=color, alpha=0.45, label=f"{label}s") for label, color in panels.LABEL_COLORS.items()]
     figure.legend(handles=patches, loc="upper left", ncols=2, frameon=False, fontsize=10, borderaxespad=0.2)
@@ -218,7 +218,7 @@ def draw_curves(
                 _draw_curve(axes, curve, gap, panels.model_style(models.index(key.model))[0])
             line[0].set_ylabel(f"{rate} of the identity", labelpad=2)
             line[0].set_xlabel("of background", labelpad=-8)
-        _write_headings(pair[0], keys, models, width)
+        _write_headings(pair[0], keys, models, width, lines)
     return figure
 
 
@@ -250,8 +250,11 @@ def _heading_room(models: Sequence[str]) -> float:
     return 22.0 if len(models) == 1 else 36.0
 
 
-def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequence[str], width: float) -> None:
-    """Write above the panels of a line the identity and the slice, once where they repeat, and the model."""
+def _write_headings(
+    line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequence[str], width: float, lines: Lines
+) -> None:
+    """Write above panels the identity and, if there are slices, the slice, once where they repeat, and the model."""
+    has_slices = any(key.slice != ALL_ROWS for key in chain(*lines))
     for axes, key, before in zip(line, keys, [None, *keys], strict=False):
         if len(models) > 1:
             color, _ = panels.model_style(models.index(key.model))
@@ -259,6 +262,6 @@ def _write_headings(line: Sequence[Axes], keys: Sequence[PanelKey], models: Sequ
         if before is None or before[:2] != key[:2]:
             n_alike = sum(panel[:2] == key[:2] for panel in keys)
             letters = min(2 * panels.NAME_WIDTH, int(width * n_alike / panels.LETTER))
-            after = "" if key.slice == ALL_ROWS else f", {panels.short_name(key.slice, letters // 2)}"
+            after = f", {panels.short_name(key.slice, letters // 2)}" if has_slices else ""
             text = panels.short_name(key.identity, letters - len(after)) + after
             panels.write_above(axes, text, _heading_room(models) - 14, fontsize=12)

@@ -253,6 +253,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "report in no folder": ("bias_report", {"out": "/none/x.html", "title": None, "level": 2}),
     "report at a number": ("bias_report", {"out": 3}),
+    "report of another kind": ("bias_report", {"out": "report.pdf"}),
     "no thresholds": ("threshold_rates", {}),
     "empty thresholds": ("threshold_rates", {"at": ()}),
     "threshold as text": ("threshold_rates", {"at": ["x"]}),

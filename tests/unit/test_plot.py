@@ -72,7 +72,7 @@ def test_slices_and_models_are_small_multiples() -> None:
     figure = plot.histograms(table("score_histograms"), identities="gay", slices=["short", "all"])
     assert [text for text in texts(figure) if "gay" in text or text in MODELS] == [
         *(MODELS[0], "gay, short", MODELS[1]),
-        *(MODELS[0], "gay", MODELS[1]),
+        *(MODELS[0], "gay, all", MODELS[1]),
     ]
     columns = {round(axes.get_position().x0, 3) for axes in panels(figure)}
     lines = {round(axes.get_position().y0, 3) for axes in panels(figure)}
@@ -192,6 +192,7 @@ def test_pinned_auc_is_drawn_and_what_has_none_is_counted() -> None:
     (row,) = REPORT.rows("pinned_auc", identity=names[0], model=MODELS[0])
     assert (0, row["pinned_auc"]) in drawn
     assert any("1 identity has no" in text for text in texts(figure))
+    assert axes.get_title(loc="left") == "Pinned AUC"
     assert any(line.get_alpha() == 0.4 for line in axes.lines)
     with pytest.raises(InputError, match="no identity"):
         plot.pinned_auc(table("pinned_auc", pinned_auc=None))
@@ -209,6 +210,15 @@ def test_a_pinned_auc_is_pale_if_a_weighted_auc_rests_on_too_few_rows(
 ) -> None:
     figure = plot.pinned_auc(table("pinned_auc", **weights), table("bias_metrics", **SURE | suite))
     assert any(text.startswith("Pale") for text in texts(figure)) == is_pale
+
+
+def test_names_that_fit_below_pinned_aucs_are_level_and_few_take_little_width() -> None:
+    for names, rotation in ((["gay"], 0.0), ([*REPORT.identities()[:1], "w" * 30], 60.0)):
+        gay = [row | {"crossed": False} for row in REPORT.rows("pinned_auc", identity="gay")]
+        rows = [row | {"identity": name} for name in names for row in gay]
+        figure = plot.pinned_auc(pa.Table.from_pylist(rows, TABLES["pinned_auc"].arrow_schema))
+        assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {rotation}
+        assert figure.get_figwidth() < 8
 
 
 def test_what_has_no_value_is_not_called_pale() -> None:
@@ -255,7 +265,7 @@ def test_trees_have_a_box_for_each_node() -> None:
     assert len(boxes) == 5
     written = texts(of_model)
     assert "age < 30" in written
-    assert any("false discovery" in text for text in written)
+    assert any(text.startswith("Dashed, false discovery") for text in written)
     both = plot.tree(table("attribution_segments"))
     assert sum("attribution" in text for text in texts(both)) == 3
     pairs = texts(plot.tree(table("pair_segments")))

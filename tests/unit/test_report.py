@@ -399,6 +399,7 @@ def test_model_card_is_markdown_with_names_as_text(report: ReportData) -> None:
     assert "\n- Fail: bpsn floor, toxicity_1, all: 0.71 is below 0.8\n" in card.replace("\\", "")
     assert "<script" not in card
     assert "<img" not in card
+    assert "  |" not in card
     tables = [line for line in card.split("\n") if line.startswith("| gay |")]
     assert len([line for line in tables if "▲" not in line]) == 13
 

@@ -146,6 +146,7 @@ def test_without_a_value_of_pinned_auc_there_is_no_picture() -> None:
 def test_pictures_say_of_whom_they_are_and_have_ticks(report: ReportData, page: str) -> None:
     names = choose_curves(report)
     assert re.search(f"4 of {len(report.identities())} identities.*: {names[0]}", read_text(page))
+    assert names == [name for name in report.identities() if name in names]
     scale = Scale(-2.5, 4.5, 20)
     assert scale.ticks == ["−2.5", "1", "4.5"]
     assert page.count('<p class="ticks"><span>0</span><span>0.5</span><span>1</span></p>') == page.count('class="dist"')
@@ -221,7 +222,9 @@ def test_of_a_difference_what_differs_from_the_rest_need_not_differ_from_0(repor
         changed = with_rows(report, attribution_segments=rows)
         (tree,) = list_segment_trees(rows)
         leaf = list(tree.root.leaves())[-1]
-        bold = re.findall('class="found">(.*?)<', page_without_charts(changed).partition("Pairs of segments")[0])
+        page = page_without_charts(changed).partition("Pairs of segments")[0]
+        bold = re.findall('class="found">(differs.*?)<', page)
+        assert page.count('class="rule found"') == page.count('class="found"')  # not of false discoveries
         verdicts[leaf.verdict.partition("; interval ")[2]] = bool(bold)
         assert leaf.verdict.startswith("differs ")
     assert verdicts == {"above 0": True, "below 0": True, "includes 0": False, "missing": False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from biasspark.report.cells import is_weak, metric_cell
@@ -137,6 +138,18 @@ def test_the_best_model_of_a_line_is_marked(report: ReportData) -> None:
     assert rows["bpsn_auc_min"] == [False, True]
     assert rows["negative_aeg_max_abs"] == [False, True]
     assert rows["auc"] == [False, False]
+
+
+def test_a_report_of_mitigation_has_the_difference_by_which_models_are_judged(report: ReportData) -> None:
+    column = "pinned_auc_equality_difference"
+    assert column not in summarize_models(report)
+    rows = [
+        row | {column: 0.1 + MODELS.index(row["model"]), f"{column}_weak": 0} for row in report.rows("model_summary")
+    ]
+    run = report.run | {"config": '{"mitigation": {}}'}
+    judged = replace(with_rows(report, model_summary=rows), run=run)
+    assert [one.best for one in summarize_models(judged)[column]] == [True, False]
+    assert "The experiment calls the mitigated model best" in page_without_charts(judged)
 
 
 def test_the_bias_of_an_identity_has_a_name_everywhere(report: ReportData, page: str) -> None:
