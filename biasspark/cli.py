@@ -129,12 +129,16 @@ def add_flags(parser: argparse.ArgumentParser, flags: Iterable[Flag]) -> None:
 
 def parse_date(text: str) -> datetime.date:
     """Parse a date as YYYY-MM-DD, the form of partitions; for argparse."""
-    with suppress(ValueError):
-        # Spark does not support dates of the first centuries.
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and text >= "1900":
+    rule = "It must be a date as YYYY-MM-DD, from 1900 on."
+    # Spark does not support dates of the first centuries.
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and text >= "1900":
+        with suppress(ValueError):
             return datetime.date.fromisoformat(text)
-    fix = "Only biasspark measure takes a range." if ".." in text else "Write, for example, 2026-03-31."
-    raise argparse.ArgumentTypeError(f"{show_value(text)}. It must be a date as YYYY-MM-DD, from 1900 on. {fix}")
+        rule = "There is no such day."
+    fix = "Write, for example, 2026-03-31."
+    if ".." in text or text.count("-") > 3:
+        fix = "Only biasspark measure takes a range, written 2026-01-01..2026-03-31."
+    raise argparse.ArgumentTypeError(f"{show_value(text)}. {rule} {fix}")
 
 
 _OVERRIDE = "override a configuration value for this run, in TOML or as plain text; can be repeated"

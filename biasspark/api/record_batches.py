@@ -247,7 +247,7 @@ def _check_names(names: Sequence[str], name: str, how: str = "") -> None:
 def _no_type(name: str, column: str, kind: object, is_number: bool) -> Fault:
     what = f"type {kind}" if is_number else "single type for its values"
     values = f"{name}[{column!r}]"
-    how = f", as by pandas.to_numeric({values}) or {values}.astype(str)" * (str(kind) == "object")
+    how = f", as by pandas.to_numeric({values}, errors='coerce') or {values}.astype(str)" * (str(kind) == "object")
     return _column_fault(name, column, f"Arrow has no {what}", how)
 
 

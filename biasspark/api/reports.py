@@ -66,7 +66,9 @@ def night_report(spark: SparkSession, store: Store, run_date: date, corpus: str,
         stores = "PathStore(path) or CatalogStore(schema) of biasspark.tables.store"
         raise TypeError(f"store: it must be {stores}, not {describe_type(given)}.")
     if type(run_date) is not date:  # a datetime is one as well
-        raise TypeError(f"run_date: it must be a datetime.date, not of type {type(run_date).__name__}.")
+        raise TypeError(
+            f"run_date: it must be a date, datetime.date(2026, 3, 31), not of type {type(run_date).__name__}."
+        )
     with Keywords({}).name_faults():
         if wrong := check_whole("nights", nights, 0):
             raise ConfigError(*wrong)

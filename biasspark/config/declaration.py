@@ -188,10 +188,10 @@ def guess(word: object, known: Iterable[str], otherwise: Text = "Remove it.") ->
     return f"Did you mean {close}?" if close else otherwise
 
 
-def unknown(what: str, name: str | None, known: Sequence[str]) -> tuple[Text, Text]:
+def unknown(what: str, name: str | None, known: Sequence[str], fix: Text = "Remove it.") -> tuple[Text, Text]:
     """Return the rule and the fix for the name of a model, a slice or a metric that does not exist."""
     rule = f"There is no {what} {show_value(name)}. The {what}s are {list_choices(known) or 'none'}."
-    return rule, guess(name, known)
+    return rule, guess(name, known, fix)
 
 
 # ---- values

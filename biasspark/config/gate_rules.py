@@ -162,7 +162,7 @@ class Rule(Section):
             rule = "biasspark compare compares AUCs and their gaps only."
             spot.refuse(rule, "Remove it, or take another metric.")
         elif self.baseline not in models:
-            spot.refuse(*unknown("model", self.baseline, models))
+            spot.refuse(*unknown("model", self.baseline, models, "Name one of them."))
         elif self.baseline in self.models:
             spot.refuse("It is also the model. A model is compared with a different one.", "Name another.")
         elif is_sound and not (

@@ -11,7 +11,7 @@ from biasspark.columns import OVERALL, PAIR
 from biasspark.config import kinds
 from biasspark.config.declaration import REQUIRED, Kind, Section, Spot, broken_text_rule, setting
 from biasspark.config.toml_file import URI_SCHEME, locate, read_text
-from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value
+from biasspark.errors import Fault, KeyPath, Line, Setting, Text, Value, Words
 from biasspark.text import closest_match, list_first, quote
 
 UNANNOTATED = ("exclude", "background")
@@ -36,7 +36,8 @@ def read_term_file(spot: Spot) -> Any:
         text = read_text(Path(locate(spot.value, spot.reader.base)))
     except ValueError as error:
         rule = f"It must be a file in UTF-8 that can be read: {error}."
-        return spot.refuse(rule, "It is looked up next to the configuration, then in the working folder.")
+        where = Words("next to the configuration, then in the working folder.", "in the working folder.")
+        return spot.refuse(rule, ("It is looked up ", where))
     lines = [spot.within(Line(number), line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     groups = [(line, *_split_line(line.value)) for line in lines if line.value and not line.value.startswith("#")]
     return _check_groups(groups) if groups else spot.refuse(_NO_TERM, "Write one term per line.")

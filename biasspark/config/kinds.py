@@ -21,7 +21,7 @@ from biasspark.config.declaration import (
     is_number,
 )
 from biasspark.config.toml_file import locate
-from biasspark.errors import ABSENT, Setting, Text, Words
+from biasspark.errors import ABSENT, Setting, Text, Value, Words
 from biasspark.text import list_choices
 
 MAX_WHOLE = 2**63 - 1
@@ -121,7 +121,11 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
             return spot.refuse_type("a list", fix)
         if nonempty and not spot.value:
             spot.refuse("At least one is required.")
-        spots = [spot.within(number, value, "Correct or remove it.") for number, value in enumerate(spot.value, 1)]
+        spots = []
+        for number, value in enumerate(spot.value, 1):
+            is_name = entry.title == "text" and is_number(value)  # of a column in pandas
+            fix = ("Write ", Value(str(value)), ", or remove it.") if is_name else "Correct or remove it."
+            spots.append(spot.within(number, value, fix))
         values = [(inner, value) for inner in spots if (value := entry.read(inner)) is not ABSENT]
         counts: Counter[Any] = Counter()
         for inner, value in values:

@@ -226,7 +226,7 @@ class Compare(Section):
         """Report models that do not exist."""
         candidates = [name for name in models if name != self.baseline]
         if self.baseline and self.baseline not in models:
-            written["baseline"].refuse(*unknown("model", self.baseline, models))
+            written["baseline"].refuse(*unknown("model", self.baseline, models, "Name one of them."))
         if "models" not in written and not candidates:
             written["baseline"].complain("there is no other model to compare with it.", "Add another model.")
         for name in [name for name in dict.fromkeys(self.models) if name not in candidates]:

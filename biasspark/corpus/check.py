@@ -34,6 +34,7 @@ _RULES: dict[Use, tuple[tuple[type[T.DataType], ...], str]] = {
     "text": ((T.StringType,), "a string"),
     "array": ((T.ArrayType,), "an array of strings"),
 }
+_PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 _UNRESOLVED = re.compile(r"Column: `([^`.]*)`\.$")
 
 
@@ -76,7 +77,8 @@ class ColumnNames:
     def list_after(self, rule: str) -> str:
         """Return a rule, the first time followed by all columns."""
         listed, self._are_listed = self._are_listed, True
-        return rule if listed else f"{rule} It has: {', '.join(self.names)}."
+        shown = [f"'{name}'" if name != name.strip() else name for name in self.names]
+        return rule if listed else f"{rule} It has: {', '.join(shown)}."
 
     def missing(self, path: KeyPath, value: object, problem: str, name: str, fix: Text = NAME_ANOTHER) -> Fault:
         """Return the fault of a missing column, with the columns of the corpus and the one that is probably meant."""
@@ -87,9 +89,9 @@ class ColumnNames:
         return Fault(path, value, self.list_after(problem), hint)
 
     def closest(self, name: str) -> str | None:
-        """Return the column whose name is closest, ignoring case."""
-        by_lower = {column.lower(): column for column in self.names}
-        close = closest_match(name.lower(), tuple(by_lower))
+        """Return the column whose name is closest, ignoring case and spaces around it."""
+        by_lower = {column.strip().lower(): column for column in self.names}
+        close = closest_match(name.strip().lower(), tuple(by_lower))
         return by_lower[close] if close else None
 
 
@@ -143,6 +145,10 @@ def _fix_of_type(path: KeyPath, kind: T.DataType) -> Text:
         return "Write its bytes as a string, such as hex digits."
     if path == ("attribution", "numeric") and _has_type(kind, ()):
         return ("Name it in ", Key(("attribution", "categorical")), " instead, or cast it to a number.")
+    if path == ("label_balance", "text") and isinstance(kind, T.NumericType):
+        return ("Name another column; for lengths that are counted already use ", Key(("label_balance", "length")), ".")
+    if isinstance(kind, T.ArrayType) and path != ("identities", "array"):
+        return "Name another column, or make one of an element of it."
     return f"Name another column, or cast it{' to int' if isinstance(kind, T.BooleanType) else ''}."
 
 
@@ -235,7 +241,9 @@ def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_emb
         return replace(expected, rule="The embedded engine cannot compute it.", fix="Correct it, or run it on Spark.")
     unresolved = _UNRESOLVED.search(str(fault.rule))
     close = columns.closest(unresolved[1]) if unresolved else None
-    unquoted = [name for name in columns.names if "." in name and name in str(fault.value)]
+    unquoted_text = _QUOTED.sub(" ", str(fault.value))
+    special = [name for name in columns.names if not _PLAIN_NAME.fullmatch(name) and name in unquoted_text]
+    unquoted = [name for name in special if unresolved is None or unresolved[1] in name]
     rule = columns.list_after(f"{fault.rule} {expected.rule}")
     advice = f"Did you mean '{close}'?" if close else "Correct it."
     if on_embedded and TYPE_MISMATCH[1:] in rule:  # Spark converts more types

@@ -191,7 +191,8 @@ def no_positive_fault(label: Label, positives: Mapping[object, tuple[bool, int]]
         if n:
             have = f"{format_count(n, 'row')} {'has' if n == 1 else 'have'}"
             rule += f" {have} {show_value(value)} in other case or with spaces around it."
-    return Fault(("label", "positive"), label.positive, rule, "Correct it, or name another column.")
+    fix = "List the distinct values of the column, and write it as there; or name another column."
+    return Fault(("label", "positive"), label.positive, rule, fix)
 
 
 def _read_survey(row: Row, corpus: DataFrame, measures: Measures, has_ids: bool) -> Survey:

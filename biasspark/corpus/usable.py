@@ -21,9 +21,10 @@ A_LABEL = (
     f"values any value. {NUMBER_IN_TEXT}"
 )
 _NAME_LABELS: Text = (
-    *("Name another column, or if its values are numbers, such as 1.0, set ", Setting(("label", "threshold"), 0.5)),
-    *("; otherwise set ", Key(("label", "positive")), " to the values that are positive."),
+    *("Name another column, or set ", Key(("label", "positive")), " to the positive values, as [2] of 1 and 2; "),
+    *("if its values are shares, such as 1.0, set ", Setting(("label", "threshold"), 0.5), " instead."),
 )
+_NAME_ANOTHER = "Name another column."
 
 
 def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
@@ -110,7 +111,8 @@ def check_lengths(labels: Ints, balance: LabelBalance) -> None:
         return
     shortest, longest = balance.buckets[0], balance.buckets[-1] - 1
     rule = f"None of the {labels[0].sum():,} rows with a label has a length from {shortest:,} to {longest:,} there."
-    fix = ("Name another column, or change ", Key(("label_balance", "buckets")), ".")
+    of_text = ("; for the lengths of a text name it in ", Key(("label_balance", "text"))) if key == "length" else ""
+    fix = ("Name another column, or change ", Key(("label_balance", "buckets")), of_text, ".")
     raise InputError(Fault(("label_balance", key), name, rule, fix))
 
 
@@ -126,7 +128,12 @@ def _no_usable_row(counts: RowCounts, label: Label, id_column: str | None) -> Fa
             return Fault(("corpus", "id"), id_column, f"{rule} A row needs an id, and repeated ids are rejected.", fix)
         case "label_out_of_range":
             return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
-    return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", _NAME_LABELS)
+    if label.positive is not None:
+        return Fault(("label", "column"), label.column, rule, _NAME_ANOTHER)
+    in_place = (" in place of ", Key(("label", "threshold")), ".")
+    by_value = ("Name another column, or name the values that are positive in ", Key(("label", "positive")), in_place)
+    fix_label = _NAME_LABELS if label.threshold is None else by_value
+    return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", fix_label)
 
 
 def _one_label(counts: RowCounts, label: Label) -> Fault:
@@ -137,6 +144,8 @@ def _one_label(counts: RowCounts, label: Label) -> Fault:
     for key, value in (("positive", label.positive), ("threshold", label.threshold)):
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
+    if not counts.rejects.get("null_label"):
+        return Fault(("label", "column"), label.column, rule, _NAME_ANOTHER)
     return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", _NAME_LABELS)
 
 
@@ -144,10 +153,10 @@ def _missing_model(model: str, column: str, counts: RowCounts, rejects: Rejects 
     n_rows, reasons = counts.n_eligible[model], counts.rejected_scores.get(model, {})
     label = "negative" if counts.eligible_positives.get(model) else "positive"
     rejected = f" ({_list_reasons(reasons)})" if reasons else ""
-    problem = (
-        f"model {model}: none of the {n_rows:,} rows with a label and a usable score in column '{column}' is {label}"
-        f"{rejected}. {_BOTH_LABELS}"
-    )
+    problem = f"model {model}: no row with a label has a usable score in column '{column}'{rejected}."
+    if n_rows:
+        what = f"none of the {n_rows:,} rows with a label and a usable score in column '{column}' is {label}"
+        problem = f"model {model}: {what}{rejected}. {_BOTH_LABELS}"
     allowed = " To publish the other models without it, set [rejects] allow_missing_models = true."
     more = f" {NUMBER_IN_TEXT}" if NOT_NUMERIC in reasons else ""
     more += allowed if rejects and not rejects.allow_missing_models else ""

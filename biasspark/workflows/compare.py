@@ -228,7 +228,7 @@ def plan_comparison(config: Config) -> Plan:
 
 def compared_only(measures: AnyMeasures) -> AnyMeasures:
     """Return the measures for a comparison of models only."""
-    settings = require(measures.compare, "compare", '[compare] baseline = "old"')
+    settings = require(measures.compare, "compare", 'baseline = "old"')
     models = {name: measures.models[name] for name in (*settings.models, settings.baseline)}
     return replace(rows_only(measures), models=models, identities=measures.identities, compare=settings)
 

@@ -196,7 +196,9 @@ def list_days(run_date: date | tuple[date, date], config: Config) -> list[date]:
 def require(part: T | None, table: str, example: str) -> T:
     """Return a part of the configuration; raise `ConfigError`, with an example, if it is missing."""
     if part is None:
-        raise ConfigError(f"[{table}]: missing. This job requires the table. Write, for example, {example}.")
+        raise ConfigError(
+            f"[{table}]: missing. This job needs it. Below a line [{table}] write, for example, {example}."
+        )
     return part
 
 

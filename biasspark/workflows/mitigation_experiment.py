@@ -326,7 +326,7 @@ not have both the lowest pinned AUC equality difference and the highest minimum 
 def main(arguments: argparse.Namespace) -> Outcome:
     """Plan or run the experiment, and publish the measured test set."""
     config, run_date = load_config(arguments.config, arguments.overrides), arguments.run_date
-    mitigation = require(config.mitigation, "mitigation", '[mitigation] pool = "harmless.parquet"')
+    mitigation = require(config.mitigation, "mitigation", 'pool = "harmless.parquet"')
     progress = Progress()
     if mitigation.train:
         try:

@@ -68,7 +68,7 @@ def skew_only(measures: AnyMeasures) -> AnyMeasures:
     return replace(
         rows_only(measures),
         identities=replace(measures.identities, crossed=Crossed()),
-        pinned_skew=require(measures.pinned_skew, "pinned_skew", '[pinned_skew] identity = "gay"'),
+        pinned_skew=require(measures.pinned_skew, "pinned_skew", 'identity = "gay"'),
         pinned_auc=measures.pinned_auc and replace(measures.pinned_auc, trials=0),
         evidence=measures.evidence,
         privacy=measures.privacy,

@@ -93,11 +93,18 @@ def test_ids_of_bytes_are_advised_as_strings(spark: SparkSession) -> None:
 
 
 def test_a_type_that_does_not_fit_its_use_has_a_fix(spark: SparkSession) -> None:
-    corpus = spark.createDataFrame([], "y STRING, s BOOLEAN, day DATE")
-    settings = {"label": {"column": "y"}, "models": {"s": "s"}, "attribution": {"numeric": ["s", "day"]}}
+    corpus = spark.createDataFrame([], "y STRING, s BOOLEAN, day DATE, pair ARRAY<DOUBLE>, n INT")
+    settings = {
+        "label": {"column": "y"},
+        "models": {"s": "s", "pair": "pair"},
+        "attribution": {"numeric": ["s", "day"]},
+        "label_balance": {"text": "n"},
+    }
     with pytest.raises(InputError) as caught:
         check_schema(corpus, parse_measures(settings, grouped=False))
-    score, *features = caught.value.messages
+    score, pair, balance, *features = caught.value.messages
+    assert "element" in pair
+    assert "length" in balance
     assert score.endswith("cast it to int.")
     assert len(features) == 2
     assert all("categorical" in feature for feature in features)

@@ -69,11 +69,21 @@ def test_csv_with_quotes_and_line_ends_in_a_text(spark: SparkSession, tmp_path: 
     assert lines.count() == len(texts) + 2
 
 
-def test_a_column_with_a_dot_is_written_in_backquotes(spark: SparkSession) -> None:
-    corpus = spark.createDataFrame([(True, 0.5, 1, 1)], "y BOOLEAN, s DOUBLE, `a.b` INT, u INT")
-    fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": "a.b > 0"}))
+@pytest.mark.parametrize("name", ["a.b", "a b", "y-b", "length (b)"])
+def test_a_column_with_a_sign_in_its_name_is_written_in_backquotes(spark: SparkSession, name: str) -> None:
+    corpus = spark.createDataFrame([(True, 0.5, 1, 1)], f"y BOOLEAN, s DOUBLE, `{name}` INT, u INT")
+    fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": f"{name} > 0"}))
     assert fault.path == ("slices", "x")
-    assert "`a.b`" in str(fault.fix)
+    assert f"`{name}`" in str(fault.fix)
+    fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": f"`{name}` > uu"}))
+    assert fault.fix == "Did you mean 'u'?"
+
+
+def test_a_column_with_a_space_at_its_end_is_named_in_quotes(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([(True, 0.5, 0.5, 1)], "y BOOLEAN, `s ` DOUBLE, s2 DOUBLE, u INT")
+    fault = raised_fault(InputError, check_schema, corpus, measures_of())
+    assert fault.fix == "Did you mean 's '?"
+    assert "y, 's ', s2, u." in str(fault.rule)
 
 
 def test_the_columns_of_csv_are_listed_if_a_configured_one_is_there(spark: SparkSession, formats: Path) -> None:

@@ -95,8 +95,9 @@ class TestFlags:
         assert (flags.dry_run, flags.debug) == (True, False)
         assert PARSER.parse_args(FLAGS).overrides == []  # nothing is left of one call for the next
 
-    def test_a_range_is_for_the_job_that_measures(self, run: Run) -> None:
-        code, _, errors = run(flags=["--config", "c.toml", "--run-date", "2026-03-01..2026-03-31"])
+    @pytest.mark.parametrize("dates", ["2026-03-01..2026-03-31", "2026-03-01:2026-03-31"])
+    def test_a_range_is_for_the_job_that_measures(self, dates: str, run: Run) -> None:
+        code, _, errors = run(flags=["--config", "c.toml", "--run-date", dates])
         assert (code, "biasspark measure" in errors) == (2, True)
 
     @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ class TestFlags:
         code, _, errors = run(flags=["--config", "c.toml", "--run-date", date])
         assert code == 2
         assert f'argument --run-date: "{date}". ' in errors
+        assert ("as YYYY-MM-DD" in errors) == (date != "2026-02-30")  # no such day
 
     @pytest.mark.parametrize(
         ("flags", "meant"),

@@ -98,12 +98,13 @@ class TestFile:
             (b'[corpus]\nname = "caf\xe9"\n', "line 2, byte 12 is not UTF-8"),
             (b"a = " + b"[" * 10_000, "must be TOML"),
             (b"a = " + b"9" * 10_000, "must be TOML"),
+            (b"a = True", "in quotes"),
             (b"\0", "(at line 1, column 1)"),
             (b"= 1", "(at line 1, column 1)"),
             (b"a = { x = 1 }\na.y = 2\n", "(at line 2, column 8)"),
             (b"[label]\ncolumn = { x = 1, x = 2 }\n", "(at line 2, "),
         ],
-        ids=["missing", "text", "latin 1", "deep", "digits", "NUL", "no key", "inline", "inline key"],
+        ids=["missing", "text", "latin 1", "deep", "digits", "True", "NUL", "no key", "inline", "inline key"],
     )
     def test_what_is_wrong_with_a_file_is_located(self, tmp_path: Path, content: bytes | None, message: str) -> None:
         assert message in fault_of(tmp_path, content)

@@ -94,6 +94,15 @@ def test_without_a_usable_row_the_most_frequent_reason_says_what_to_look_at(
     assert holds(fault, "threshold = 0.5", "positive", NUMBER_IN_TEXT) == (reason == "null_label")
 
 
+def test_what_is_configured_or_read_is_not_advised() -> None:
+    unread, alike = RowCounts(1000, 1000, {"null_label": 1000}), RowCounts(1000, 0, {}, dict.fromkeys(MODELS, 1000))
+    by_label: tuple[dict[str, Any], ...] = ({"threshold": 0.5}, {"positive": ["toxic"]}, {})
+    faults = [faults_of(unread, ALLOWED, **label)[0] for label in by_label] + list(faults_of(alike, ALLOWED))
+    assert [holds(fault, "threshold = 0.5") for fault in faults] == [False, False, True, False]
+    assert [holds(fault, "label] positive") or holds(fault, "in positive") for fault in faults][1::2] == [False, False]
+    assert [holds(fault, NUMBER_IN_TEXT) for fault in faults] == [True, False, True, False]
+
+
 @pytest.mark.parametrize(
     ("label", "path"),
     [
@@ -123,6 +132,7 @@ def test_every_model_without_a_score_is_named_with_its_column_and_the_reasons() 
     assert holds(first, "model a", "'score_a'", "null_score 950", "nan_score 10", "[models]", "allow_missing_models")
     assert holds(second, "model b", "'score_b'", "score_not_numeric 960", NUMBER_IN_TEXT)
     assert not holds(first, NUMBER_IN_TEXT)
+    assert not holds(first, "positive")  # no row has a score
     assert list_missing_models(counts) == ("a", "b")
 
 
