@@ -451,23 +451,25 @@ def test_csv_whose_header_lines_differ_in_case(tmp_path: Path) -> None:
     assert identities == [(f"id=00{n}",) for n in range(8)]
 
 
-@pytest.mark.parametrize("kind", ["gz", "bz2", "zst"])
-def test_compressed_csv(tmp_path: Path, kind: str) -> None:
+def test_compressed_csv(tmp_path: Path) -> None:
     lines = [f"c{n},{n % 2},0.{n % 9},{n % 3 % 2},{5 * n},a\n" for n in range(30)]
     write_csv(tmp_path, "id,target,score,male,length,comment_text\n", *lines)
     metrics = "SELECT * EXCLUDE (run_id) FROM latest_u_statistics ORDER BY ALL"
     assert measure_csv(tmp_path).code == 0
     of_text = ask(tmp_path / "warehouse", metrics)
     file = tmp_path / "corpus" / "x.csv"
-    compressed = file.with_suffix(f".csv.{kind}")
-    with pa.output_stream(compressed) as stream:  # compresses by the name
-        stream.write(file.read_bytes())
+    text = file.read_bytes()
     file.unlink()
-    assert measure_csv(tmp_path).code == 0
-    assert ask(tmp_path / "warehouse", metrics) == of_text
-    compressed.write_bytes(compressed.read_bytes()[:-9])
-    done = measure_csv(tmp_path)
-    assert (done.code, str(compressed) in done.err) == (3, True), done.err
+    for kind in ("gz", "bz2", "zst"):
+        compressed = file.with_suffix(f".csv.{kind}")
+        with pa.output_stream(compressed) as stream:  # compresses by the name
+            stream.write(text)
+        assert measure_csv(tmp_path).code == 0
+        assert ask(tmp_path / "warehouse", metrics) == of_text
+        compressed.write_bytes(compressed.read_bytes()[:-9])
+        done = measure_csv(tmp_path)
+        assert (done.code, str(compressed) in done.err) == (3, True), done.err
+        compressed.unlink()
 
 
 def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,16 +39,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return make_place(tmp_path_factory.mktemp("engines"))
 
 
-def flags_of(place: Place, engine: str) -> list[str]:
-    """Return the flags of the job; the embedded engine does not support Parquet options."""
-    return [*place.flags(engine), "--set", "corpus.options={}"]
-
-
 @pytest.fixture(scope="module")
 def classic(spark_session: SparkSession, place: Place) -> dict[str, list[str]]:
     """The tables of a run with every part, measured in a classic session by few jobs."""
     with watch(spark_session, N_ROWS) as effort:
-        done = run_main(job.COMMAND, *flags_of(place, "classic"))
+        done = run_main(job.COMMAND, *place.flags("classic", corpus={}))
     assert done.code == 0, done.err
     assert effort.n_jobs <= MAX_SPARK_JOBS
     tables = read_tables(place.folder / "classic")
@@ -82,7 +77,7 @@ def run_well(*arguments: str, **environment: str) -> None:
 def test_connect_gives_the_same_bits_as_a_classic_session(
     spark: SparkSession, server: str, place: Place, classic: dict[str, list[str]]
 ) -> None:
-    run_well("-c", REMOTE, *flags_of(place, "connect"), SPARK_REMOTE=server)
+    run_well("-c", REMOTE, *place.flags("connect", corpus={}), SPARK_REMOTE=server)
     assert read_tables(place.folder / "connect") == classic
 
 
@@ -91,5 +86,6 @@ def test_the_embedded_engine_gives_the_same_bits(
     spark: SparkSession, place: Place, classic: dict[str, list[str]]
 ) -> None:
     pytest.importorskip("pysail")
-    run_well("-m", "biasspark", "measure", "--engine", "embedded", *flags_of(place, "embedded"))
+    flags = place.flags("embedded", corpus={})  # without options of Parquet, which this engine does not support
+    run_well("-m", "biasspark", "measure", "--engine", "embedded", *flags)
     assert read_tables(place.folder / "embedded") == classic

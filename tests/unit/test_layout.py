@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.harness.submitting import ROOT, run_python
+
 LAYERS = (
     *("", "expressions", "synthetic", "config", "session", "tables", "corpus", "ranking", "metrics", "comparison"),
     *("gate", "attribution", "windows", "mitigation", "report", "workflows", "api", "plot"),
@@ -210,5 +210,5 @@ def test_arithmetic_loads_without_spark() -> None:
     paths = files_under(*(f"biasspark/{folder}" for folder in ARITHMETIC))
     modules = [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in paths]
     program = f"import sys, {', '.join(modules)}; print(*sorted({{'pyspark', 'py4j'}} & sys.modules.keys()))"
-    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert loaded.stdout.split() == []
+    loaded = run_python("-c", program)
+    assert (loaded.returncode, loaded.stdout.split()) == (0, []), loaded.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from biasspark.api.keywords import Keywords
 from biasspark.api.record_batches import collect_columns, list_columns, read_once, read_rows
 from biasspark.errors import InputError
 from tests.harness.least_configuration import raised_fault
+from tests.harness.submitting import run_python
 
 NAME_OF_A_PERSON = "Vilhelmina"
 NAT = datetime.datetime(2026, 1, 15, 3, 4, 5, 678901)
@@ -247,8 +246,8 @@ def test_libraries_that_are_not_used_are_not_loaded() -> None:
         "import sys, pyarrow as pa; from biasspark.api.record_batches import read_rows; "
         "read_rows(pa.table({'x': [1]})).checked().read_all(); print(*sorted({'polars', 'duckdb'} & set(sys.modules)))"
     )
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == []
+    done = run_python("-c", program)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
 
 
 def test_files_are_read_once(tmp_path: Path) -> None:
