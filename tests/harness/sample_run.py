@@ -66,7 +66,6 @@ def skew_tables(auc: float) -> dict[Table, pa.Table]:
 
 
 def publish_skew(spark: SparkSession, store: Store, auc: float) -> Run:
-    """Publish a run of the job with a single table."""
     return publish(spark, skew_tables(auc), start_run(job=PINNED_SKEW.job), store, record_of())
 
 

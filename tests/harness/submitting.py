@@ -101,7 +101,6 @@ def running(command: list[str], cwd: Path, out: int | IO[bytes], **environment: 
 
 
 def submit(*arguments: str, cwd: Path, program: Path | None = None, **environment: str) -> tuple[int, str]:
-    """Run spark-submit to its end."""
     return end(submitted(*arguments, cwd=cwd, program=program, **environment))
 
 

@@ -58,7 +58,6 @@ def counts_of(sums: Mapping[Key, Sequence[Sums]], at_or_above: Mapping[str, NDAr
 
 
 def count_pair(low: ArrayLike, high: ArrayLike) -> Sums:
-    """Count one pair of cells."""
     pairs = ordered_doubled(low, high)
     low_squares, high_squares = (int((pairs.sum(axis=axis).astype(object) ** 2).sum()) for axis in (1, 0))
     return Sums(pairs.shape[0], pairs.shape[1], int(pairs.sum()), low_squares, high_squares)

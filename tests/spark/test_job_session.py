@@ -22,8 +22,6 @@ SETTINGS = {
 UNSET = ("parquet.page.verify-checksum.enabled", "spark.sql.of.a.job")
 ASKED = {"spark.sql.of.a.job": "1", "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
 LOGGER = "org.apache.spark.executor.Executor"
-
-
 NOTEBOOK = SETTINGS | dict.fromkeys(UNSET)
 
 

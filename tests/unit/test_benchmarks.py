@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +25,7 @@ from scripts.benchmarks.cluster import (
 from scripts.benchmarks.measured_process import Measured
 from scripts.benchmarks.report import all_agree, format_report, summarize
 from scripts.benchmarks.task import IDENTITY_NAMES, MODELS, Number, Outcome
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.harness.submitting import ROOT, run_python
 
 COSTS = Costs(
     reading_row=1e-6,
@@ -97,7 +93,7 @@ def test_a_run_that_the_job_refuses_is_planned_with_the_ranges_to_set() -> None:
 
 def test_the_task_adds_no_numpy_to_the_time_of_a_candidate_without_it() -> None:
     program = "import sys, scripts.benchmarks.task; assert not {'numpy', 'pyarrow'} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    assert run_python("-c", program).stderr == ""
     assert (IDENTITY_NAMES, MODELS) == (civil.IDENTITY_NAMES, civil.MODELS)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.documents import headings_of
+from tests.harness.submitting import run_program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 COMMANDS = [
@@ -26,10 +27,7 @@ SUPPORTING = sorted(
 
 
 def run(name: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    outside = os.environ.keys() - {"SPARK_CONNECT_MODE_ENABLED"}  # PySpark sets it for the embedded engine
-    environment = {key: os.environ[key] for key in outside}
-    command = [str(SCRIPTS / name), *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return run_program(SCRIPTS / name, *arguments, cwd=cwd or SCRIPTS)
 
 
 def test_scripts_are_those_of_users_and_contributors() -> None:
