@@ -27,6 +27,8 @@ SAFE = {
     "kind": "a type, a constant of corpus/csv_rows.py and corpus/read.py",
     "hours:.3f": "a number",
     "run.run_date.isoformat()": "a date",
+    "first": "a date, in tables/parquet.py",
+    "last": "likewise",
     "_FILES": "a constant",
     "RUN_DATE": "a date, a constant of workflows/demo.py",
     # names and types that are declared in biasspark/tables/tables.toml
