@@ -124,7 +124,7 @@ def search_warnings(
     for key, halves in n_halves.items():
         if key.baseline_model and not any(halves):
             yield f"`compare`: no row is scored by both models of {_name(key)}, so their difference has no tree."
-    too_few = f"one half, by a hash of the id, which should differ, has too few rows for `min_leaf` = {min_leaf:,}"
+    too_few = f"one of the halves, by a hash of the id (do ids repeat?), has too few rows for `min_leaf` = {min_leaf:,}"
     for what, names, why in (
         ("tree", few_of_trees, too_few),
         ("slice_search", few_of_slices, f"no value and no interval has `min_rows` = {min_rows:,} rows in both halves"),
