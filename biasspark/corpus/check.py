@@ -235,6 +235,8 @@ def _plan(corpus: DataFrame, value: Column) -> None:
 
 def _explain_refusal(fault: Fault, expected: Fault, columns: ColumnNames, on_embedded: bool) -> Fault:
     """Return the fault of an expression that the engine refuses, with what is expected of it and the column meant."""
+    if re.search(r"\w\.\w+\(", _QUOTED.sub(" ", str(expected.value))):  # a method of Python
+        return replace(expected, rule=fault.rule, fix="Write it in SQL, which has no methods: x IS NULL, length(x).")
     if not fault.path:  # a limit of this engine, not of the expression
         return replace(expected, rule=fault.rule, fix=fault.fix)
     if on_embedded and str(fault.rule).startswith("Spark refuses it"):

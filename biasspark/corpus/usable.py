@@ -24,7 +24,6 @@ _NAME_LABELS: Text = (
     *("Name another column, or set ", Key(("label", "positive")), " to the positive values, as [2] of 1 and 2; "),
     *("if its values are shares, such as 1.0, set ", Setting(("label", "threshold"), 0.5), " instead."),
 )
-_NAME_ANOTHER = "Name another column."
 
 
 def list_missing_models(counts: RowCounts) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ def _no_usable_row(counts: RowCounts, label: Label, id_column: str | None) -> Fa
         case "label_out_of_range":
             return Fault(("label", "range"), label.range, rule, "Correct it, or name another column.")
     if label.positive is not None:
-        return Fault(("label", "column"), label.column, rule, _NAME_ANOTHER)
+        return Fault(("label", "column"), label.column, rule, "Name another column.")
     in_place = (" in place of ", Key(("label", "threshold")), ".")
     by_value = ("Name another column, or name the values that are positive in ", Key(("label", "positive")), in_place)
     fix_label = _NAME_LABELS if label.threshold is None else by_value
@@ -145,7 +144,7 @@ def _one_label(counts: RowCounts, label: Label) -> Fault:
         if value is not None:
             return Fault(("label", key), value, rule, "Correct it, or name another column.")
     if not counts.rejects.get("null_label"):
-        return Fault(("label", "column"), label.column, rule, _NAME_ANOTHER)
+        return Fault(("label", "column"), label.column, rule, "Name another column.")
     return Fault(("label", "column"), label.column, f"{rule} {A_LABEL}", _NAME_LABELS)
 
 

@@ -104,7 +104,7 @@ def check_tables(spark: SparkSession, store: Store, run: Run) -> None:
 def describe_absence(store: Store, table: Table, run: Run) -> str:
     """Describe why a published run has no rows of a table: it did not write the table, or the files are missing."""
     if not run.wrote(table):
-        return f"{table.name}: run {run.run_id} did not write it: its configuration does not ask for it."
+        return f"{table.name}: run {run.run_id} did not write it: not configured. docs/questions.md names the key."
     path = redact(store.location(table, run))
     return f"{path}: its files are gone. The ledger has the run. Restore them, or measure that date again."
 

@@ -79,6 +79,13 @@ def test_a_column_with_a_sign_in_its_name_is_written_in_backquotes(spark: SparkS
     assert fault.fix == "Did you mean 'u'?"
 
 
+@pytest.mark.parametrize("method", ["isna()", "str.len() > 3"])
+def test_a_method_of_python_is_to_be_written_in_sql(spark: SparkSession, method: str) -> None:
+    corpus = spark.createDataFrame([(True, 0.5, 0.5, 1)], "y BOOLEAN, s DOUBLE, s2 DOUBLE, u INT")
+    fault = raised_fault(InputError, check_schema, corpus, measures_of(slices={"x": f"s.{method}"}))
+    assert "IS NULL" in str(fault.fix)
+
+
 def test_a_column_with_a_space_at_its_end_is_named_in_quotes(spark: SparkSession) -> None:
     corpus = spark.createDataFrame([(True, 0.5, 0.5, 1)], "y BOOLEAN, `s ` DOUBLE, s2 DOUBLE, u INT")
     fault = raised_fault(InputError, check_schema, corpus, measures_of())
