@@ -57,6 +57,12 @@ def test_a_report_without_a_document_is_refused() -> None:
         check_documents(None, None, None)
 
 
+@pytest.mark.parametrize("name", ["card.md", "report.PDF"])
+def test_a_page_with_a_name_of_another_kind_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="The page is HTML"):
+        check_documents(Path(name), None, None)
+
+
 def test_where_reports_go_says_nothing_of_a_run() -> None:
     config = parse_config(changed(report={"path": "/srv/reports"}), Path())
     assert config.hash == parse_config(LEAST, Path()).hash
