@@ -62,7 +62,7 @@ TABLES_READ = (
 def check_documents(page: Path | None, *more: object) -> None:
     """Raise `ConfigError` if no document is requested, the page is named as another kind, or libraries are missing."""
     if page and page.suffix.lower() in (".md", ".pdf"):
-        raise ConfigError(f"--out: {show_value(str(page))}. The page is HTML. Name it so; --model-card writes Markdown.")
+        raise ConfigError(f"--out: {show_value(str(page))}. The page is HTML. Name it so. --model-card is Markdown.")
     if not page and not any(more):
         raise ConfigError("--out: missing. A report needs a path. Give --out, --publish or --model-card.")
     if missing := [name for name in LIBRARIES if find_spec(name) is None]:
