@@ -19,7 +19,6 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory, mkdtemp
 from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -39,6 +38,7 @@ from biasspark.corpus.input_files import OF_PATTERNS, refuse_empty, refuse_files
 from biasspark.corpus.local_csv import csv_schema, read_csv, read_header
 from biasspark.corpus.values import column
 from biasspark.errors import ConfigError, Fault, InputError, how_to_install, redact
+from biasspark.session.engines import temporary_folder
 from biasspark.session.files import check_file_system, local_folder
 from biasspark.session.spark_errors import condition_fault
 from biasspark.session.spark_jobs import temporary_errors
@@ -55,7 +55,6 @@ _INT96_TYPE = b"has times of 96 bits"
 
 _ROWS = 1 << 17
 _CONVERT_LOCK = Lock()
-_folders: list[TemporaryDirectory[str]] = []
 _converted: dict[object, Path] = {}
 _COPIES = "copies of the files of the corpus"
 
@@ -385,7 +384,7 @@ def _convert_files(
     with _CONVERT_LOCK:
         if key not in _converted:
             with temporary_errors(_COPIES):
-                target = _temporary_folder()
+                target = temporary_folder()
                 try:
                     for number, file in enumerate(files):
                         _write_parquet(read(file), target / file.relative_to(root).parent / f"{number}.parquet")
@@ -399,7 +398,7 @@ def _convert_files(
 def _link_files(files: Sequence[Path], folders: Sequence[Path]) -> tuple[Path, list[Path]]:
     """Create symbolic links to files, in folders below a new temporary folder; return that folder and the links."""
     with temporary_errors(_COPIES):
-        root = _temporary_folder()
+        root = temporary_folder()
         links = [root / folder / f"{number}.parquet" for number, folder in enumerate(folders)]
         for file, link in zip(files, links, strict=True):
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -415,13 +414,6 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     with pq.ParquetWriter(path, first.schema) as writer:
         for batch in chain([first], batches):
             writer.write_batch(batch)
-
-
-def _temporary_folder() -> Path:
-    """Return a new folder, which is deleted when the process ends."""
-    if not _folders:
-        _folders.append(TemporaryDirectory(prefix="biasspark-"))
-    return Path(mkdtemp(dir=_folders[0].name))
 
 
 def _read_parquet(file: Path, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:

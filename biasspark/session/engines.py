@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from socket import create_connection
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -159,7 +160,11 @@ BYTES_A_SCORE, BYTES_AN_ATTRIBUTION, _BYTES_OF_AN_ENGINE = 48, 160, 600 * 2**20
 """Measured with 1.8 to 18 million rows of two models. Scores are in memory while they are cut, sorted and ranked."""
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
+_QUIET_CHECKS = 20
+"""Checks of 10 ms without a Python function after which the engine writes no more."""
+
 _START_LOCK = threading.Lock()
+_folders: list[TemporaryDirectory[str]] = []
 _servers: dict[str, Any] = {}
 """Servers by endpoint, in the order of their starts. Only the last one may be running."""
 ctypes.pythonapi.PyOS_getsig.restype = ctypes.c_void_p
@@ -249,16 +254,29 @@ def _start_server() -> str:
     return f"{host}:{port}"
 
 
+def temporary_folder() -> Path:
+    """Return a new folder, which is deleted when the process ends, after the engine."""
+    if not _folders:
+        _folders.append(TemporaryDirectory(prefix="biasspark-"))
+    return Path(mkdtemp(dir=_folders[0].name))
+
+
 def _stop_server(server: Any) -> None:
-    """Stop a server, and wait for the Python functions that it still runs: the process would abort under them."""
+    """Stop a server, wait for the Python functions that it still runs, and delete the temporary files.
+
+    The process would abort under the functions, and the engine writes their last rows after they end.
+    """
     with suppress(RuntimeError):  # it is stopped already
         server.stop()
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+    n_quiet = 0
+    while n_quiet < (_QUIET_CHECKS if _folders else 1) and time.monotonic() < deadline:
         started = {thread.ident for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
-        if sys._current_frames().keys() <= started:  # Python runs in no thread that Python has not started
-            return
+        is_quiet = sys._current_frames().keys() <= started  # Python runs in no thread that Python has not started
+        n_quiet = n_quiet + 1 if is_quiet else 0
         time.sleep(0.01)
+    for folder in _folders:
+        folder.cleanup()
 
 
 def _restore_interrupt_handler(handler: int | None) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from tempfile import TemporaryDirectory, gettempdir
+from shutil import rmtree
+from tempfile import gettempdir
 from threading import Thread
 from typing import TypeVar, cast
 
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from biasspark.errors import BiasSparkError, innermost_cause
-from biasspark.session.engines import is_connect, is_embedded
+from biasspark.session.engines import is_connect, is_embedded, temporary_folder
 
 T = TypeVar("T")
 
@@ -114,10 +115,13 @@ def kept(frame: DataFrame, *, large_rows: bool = False) -> Iterator[DataFrame]:
         finally:
             frame.unpersist()
         return
-    with TemporaryDirectory(prefix="biasspark-") as folder:
+    folder = temporary_folder()
+    try:
         path = f"{folder}/rows"
         options = {"compression": "none", "dictionary_enabled": "false", "statistics_enabled": "none"}
         groups = "4" if large_rows else "1000000"
         with temporary_errors("rows"):
             frame.write.options(**options, max_row_group_size=groups).parquet(path)
         yield spark.read.schema(frame.schema).parquet(path)
+    finally:  # after an interrupt the engine may go on to write, so that it is deleted again at the end
+        rmtree(folder, ignore_errors=True)

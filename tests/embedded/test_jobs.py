@@ -489,7 +489,7 @@ def test_csv_that_does_not_fit_the_memory_is_refused(tmp_path: Path, monkeypatch
 
 
 def list_copies() -> list[Path]:
-    return sorted(Path(folder.name, name) for folder in local_files._folders for name in os.listdir(folder.name))
+    return sorted(Path(folder.name, name) for folder in engines._folders for name in os.listdir(folder.name))
 
 
 def test_a_full_temporary_folder_is_named(tmp_path: Path) -> None:

@@ -68,14 +68,17 @@ def test_a_java_that_does_not_start_spark(config: Path, environment: dict[str, s
 def test_a_signal_ends_a_run_and_leaves_nothing(
     tmp_path: Path, signum: signal.Signals, stage: str, engine: str
 ) -> None:
-    """Of a CSV, of which the embedded engine has a copy. Spark has no setting to warn of, and Py4j logs nothing."""
+    """Of a CSV, of which the embedded engine has a copy, as of ranked rows.
+
+    Spark has no setting to warn of, and Py4j logs nothing.
+    """
     if engine == "embedded":
         pytest.importorskip("pysail")
     rows, corpus, temporary = make_rows(20_000), tmp_path / "corpus", tmp_path / "temporary"
     corpus.mkdir()
     temporary.mkdir()
     pa.csv.write_csv(pa.table(rows), corpus / "x.csv")
-    config = write_config(tmp_path, corpus={"format": "csv"})
+    config = write_config(tmp_path, corpus={"format": "csv"}, state={"keep": True})
     command = ["env", "--default-signal=INT", sys.executable, "-m", "biasspark", "measure", "--engine", engine]
     with subprocess.Popen(
         [*command, "--config", str(config), "--run-date", RUN_DATE],
