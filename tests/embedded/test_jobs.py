@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biasspark.corpus import local_files
+from biasspark.session import engines
 from tests.harness.main_job import N_ROWS, RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import refuse_embedded as refuse
