@@ -121,7 +121,10 @@ def _column_faults(
         is_written = on_embedded and use == "category" and path[0] != "identities"  # the survey checks identities
         like_named = [column for column in schema.names if column.lower() == name.lower()]
         if name not in like_named:
-            yield columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name)
+            fault = columns.missing(path, ABSENT, f"the corpus has no column '{name}'.", name)
+            # The scores of another model are not those of this one.
+            is_taken = path[0] == "models" and columns.closest(name) in measures.models.values()
+            yield replace(fault, fix=NAME_ANOTHER) if is_taken else fault
         elif len(like_named) > 1:
             shown = ", ".join(map(repr, like_named))
             problem = f"the corpus has the columns {shown}, which Spark cannot tell apart."

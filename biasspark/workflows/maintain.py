@@ -97,7 +97,7 @@ def plan_maintenance(spark: SparkSession, store: Store, policy: Policy, *, compa
         )
     if not ledger:
         problem = f"there is no ledger, bias_runs, and no run in {store.root}."
-        raise InputError(Fault(("output",), ABSENT, problem, "Correct it, or publish a run first."))
+        raise InputError(Fault(("output",), ABSENT, problem, "Correct the path or catalog, or publish a run first."))
     visible = [to_run(row) for row in latest_by(ledger, *VIEW_KEY).values()]
     lost = list_lost(stored, visible)
     copied = [run for run in visible if run.run_id not in lost and run.table_rows.keys() <= TABLES.keys()]

@@ -24,6 +24,20 @@ def schema_faults(corpus: DataFrame, measures: Measures, id_column: str | None =
     return {fault.path: fault for fault in raised_faults(InputError, check_schema, corpus, measures, id_column)}
 
 
+def test_the_score_of_another_model_is_not_suggested(spark: SparkSession) -> None:
+    corpus = spark.createDataFrame([], "toxic DOUBLE, male DOUBLE, score_1 DOUBLE")
+    for models, suggested in (({"b": "score_6"}, True), ({"a": "score_1", "b": "score_6"}, False)):
+        measures = parse_measures(
+            {
+                "label": {"column": "toxic", "threshold": 0.5},
+                "models": models,
+                "identities": {"columns": ["male"], "threshold": 0.5},
+            }
+        )
+        fix = str(schema_faults(corpus, measures)["models", "b"].fix)
+        assert ("score_1" in fix, "mergeSchema" in fix) == (suggested, not suggested)
+
+
 @pytest.mark.spark("words of Spark")
 def test_all_faults_of_a_schema_at_once(spark: SparkSession) -> None:
     corpus = spark.createDataFrame(
