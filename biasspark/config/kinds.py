@@ -59,7 +59,9 @@ def flag() -> Kind:
     def read(spot: Spot) -> Any:
         if isinstance(spot.value, bool):
             return spot.value
-        return spot.refuse_type(Words("true or false", "True or False"))
+        is_word = isinstance(spot.value, str) and spot.value.lower() in ("true", "false")
+        fix = ("Write ", Setting(spot.path, spot.value.lower() == "true"), ".") if is_word else spot.fix
+        return spot.refuse_type(Words("true or false", "True or False"), fix)
 
     return Kind("true or false", read)
 
@@ -117,7 +119,8 @@ def list_of(entry: Kind = STRING, *, nonempty: bool = False) -> Kind:
         if not isinstance(spot.value, list | tuple):
             is_text, is_numeric = entry.title == "text", entry.title.startswith("number")
             is_entry = (is_text and isinstance(spot.value, str)) or (is_numeric and is_finite_number(spot.value))
-            fix = ("Write ", Setting(spot.path, [spot.value]), ".") if is_entry else spot.fix
+            entries = [part.strip(" []'\"") for part in spot.value.split(",")] if is_text and is_entry else [spot.value]
+            fix = ("Write ", Setting(spot.path, entries), ".") if is_entry else spot.fix
             return spot.refuse_type("a list", fix)
         if nonempty and not spot.value:
             spot.refuse("At least one is required.")

@@ -70,6 +70,8 @@ TABLES: dict[str, Tables] = {
     "reserved identity": {"identities": {"columns": ["(overall)"]}},
     "identity as key": {"identities": {"gay": "age > 3"}},
     "list as text": {"identities": {"columns": "male"}},
+    "list as text with commas": {"identities": {"columns": "[male, female]"}},
+    "boolean as text": {"state": {"keep": "True"}},
     "empty entry": {"identities": {"columns": ["male", ""]}},
     "empty predicate": {"identities": {"predicates": {"young": " "}}},
     "negative number": {"identities": {"crossed": {"min_rows": -1}}},
