@@ -57,8 +57,8 @@ HEADER_RANGE = -1
 """The range of the row of `score_blocks` that holds the header of a model."""
 
 RATES = ("tpr", "fpr", "tnr", "fnr", "precision", "selection_rate")
-RATE_GAPS = tuple(f"{rate}_gap" for rate in RATES)
 """The rates of decisions at a threshold, in the order of `threshold_rates`."""
+RATE_GAPS = tuple(f"{rate}_gap" for rate in RATES)
 
 SUMMARIZED_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 SUMMARIZED_GAPS = ("negative_aeg", "positive_aeg")

@@ -97,7 +97,10 @@ def _describe(feature: Feature, bins: frozenset[int]) -> str:
         return f"({feature.name} {word} {', '.join(first)} or {last})" if first else f"{feature.name} {word} {last}"
     if not known:
         return f"{feature.name} is null"
-    low, high = (None if end is None else f"{end:.12g}" for end in _interval(feature, known))
+    low, high = (
+        None if end is None else f"{end:.16g}" if end.is_integer() else f"{end:.12g}"
+        for end in _interval(feature, known)
+    )
     if low and high:
         words = f"{low} <= {feature.name} < {high}"
     elif low:

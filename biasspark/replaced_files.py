@@ -20,7 +20,7 @@ def replacing(file: Path) -> Iterator[Path]:
 
     It has the permissions of an earlier file. If the block fails, that file is as it was.
     """
-    draft = file.with_name(f".{file.name}.{uuid4().hex}")
+    draft = file.with_name(f".{uuid4().hex}")
     try:
         if file.exists():
             draft.touch()

@@ -83,7 +83,7 @@ def link_warnings(attribution: Attribution, profiles: Mapping[str, Profile]) -> 
         if model in attribution.link and scores.lowest >= 0:
             yield (
                 f"model {model}: none of its scores is negative, and `link` takes them for log-odds. If they are "
-                "probabilities or percentages, name the models of log-odds alone, and divide percentages by 100."
+                "probabilities, remove the model from `link`; if they are percentages, also divide them by 100."
             )
 
 
@@ -97,10 +97,9 @@ def search_warnings(
     slices: Mapping[TreeKey, BestSlices],
     pair_nodes: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
-    """Yield warnings about searches with more conjunctions than could be counted, and of too few rows.
+    """Yield warnings about slice searches that left conjunctions out, and searches that have too few rows.
 
-    Those have fewer rows than two leaves, or a slice, need. Given are the sums of all rows by tree, the searched
-    slices, and the rows of ``pair_segments``.
+    `trees` has the sums over all rows of each tree, `slices` the finished searches, `pair_nodes` ``pair_segments``.
     """
     for key, best in slices.items():
         if best.missed:

@@ -219,9 +219,9 @@ def _extend(parents: Iterable[tuple[int, Slice]], predicates: Sequence[Predicate
     partners: defaultdict[Slice, set[int]] = defaultdict(set)
     for bound, parent in parents:
         parts = list(zip(combinations(parent, len(parent) - 1), reversed(parent), strict=True))
-        taken = {predicates[index].feature for index in parent}
+        used_features = {predicates[index].feature for index in parent}
         for partner in sorted(set.intersection(*(partners[part] for part, _ in parts))):
-            if predicates[partner].feature not in taken:
+            if predicates[partner].feature not in used_features:
                 yield bound, tuple(sorted((*parent, partner)))
         for part, last in parts:
             partners[part].add(last)

@@ -246,7 +246,7 @@ def estimate_difference(paired: PairedMetric, level: float) -> DifferenceEstimat
     if paired.intervals is not None:
         # The largest size of each gap in its interval, or without one the largest possible.
         largest, largest_baseline = (
-            0.5 if low is None or high is None else max(-low, high) for low, high in paired.intervals
+            0.5 if least is None or most is None else max(-least, most) for least, most in paired.intervals
         )
     p_value = max(
         2 * student_tail(abs(contrast.difference) / sqrt(contrast.variance), paired.freedom)

@@ -48,7 +48,7 @@ def scope_warnings(compare: Compare, scopes: Sequence[Scope]) -> Iterator[str]:
     if few := {model: n for model, n in n_groups.items() if n < MIN_GROUPS}:
         yield (
             f"compare: {_pair(compare, [*few])}: '{compare.cluster}' has so few values that only {max(few.values())} "
-            f"of {compare.groups or JACKKNIFE_GROUPS} groups have rows, and a verdict takes {MIN_GROUPS}. Name another "
+            f"of {compare.groups or JACKKNIFE_GROUPS} groups have rows, and a verdict needs {MIN_GROUPS}. Name another "
             "column, or take more `groups` if it has more values."
         )
 

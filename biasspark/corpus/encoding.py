@@ -80,7 +80,7 @@ class Encoding:
     number_columns: Mapping[str, float] = field(default_factory=dict)
     """Columns of annotations that Python reads as numbers, and the lowest value of a member. The embedded engine would
     pack their bits several times slower than numpy."""
-    keeps_state: bool = False
+    keeps_sketches: bool = False
     """Whether the ranking returns its sorted blocks, to be merged with those of other runs."""
 
     def __getstate__(self) -> dict[str, object]:

@@ -80,7 +80,7 @@ _INTEGERS = {"int", "integer", "bigint", "long", "smallint", "tinyint"}
 _CASTS = _FLOATS | _INTEGERS | {"string", "boolean", "date"}
 _COMPARISON_SIGNS = {"=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>"}
 _COMPARISONS = _COMPARISON_SIGNS | {",", "->", "=>", "||"}
-_UNBALANCED = "finds a parenthesis or CASE without its begin or end", "Correct it."
+_UNBALANCED = "finds unbalanced parentheses, brackets or CASE ... END", "Correct it."
 _MAY_BE_COLUMNS = {"year", "month", "day", "hour", "minute", "second", "date", "timestamp"}
 _PARTS_OF_DATES = {"year", "quarter", "month", "week", "day", "hour", "minute"}
 _MAX_WORDS = 5_000
@@ -112,10 +112,10 @@ def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
     tokens = _replace_constants(_read(text))
     _mark_roles(tokens, {name.lower(): kind for name, kind in columns.items()})
     if any(token.text == "(" and (after.kind, after.value) == ("name", "select") for token, after in pairwise(tokens)):
-        raise NotOnTheEmbeddedEngine("takes no subquery")
+        raise NotOnTheEmbeddedEngine("does not accept subqueries")
     if any(_LONG_NUMBER.fullmatch(token.text) for token in tokens):
         fix = "Write it with fewer, or as a floating-point number, such as 1e40."
-        raise NotOnTheEmbeddedEngine("takes no number of more than 38 digits", fix)
+        raise NotOnTheEmbeddedEngine("does not accept numbers of more than 38 digits", fix)
     try:
         if sum(token.kind not in ("number", "text") and token.text != "," for token in tokens) > _MAX_WORDS:
             raise RecursionError
@@ -124,7 +124,7 @@ def to_embedded_sql(text: str, columns: Mapping[str, Kind]) -> str:
         return expression.translate(0, len(tokens))
     except RecursionError:
         fix = "Write IN (...) in place of a chain of OR, or run it on Spark."
-        raise NotOnTheEmbeddedEngine("cannot read an expression that is so deep", fix) from None
+        raise NotOnTheEmbeddedEngine("cannot read an expression this deep", fix) from None
 
 
 def _read(text: str) -> Iterator[_Token]:

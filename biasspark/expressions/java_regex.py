@@ -31,7 +31,7 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
     r"""Translate a Java pattern to a Rust pattern that matches the same.
 
     If it `only_matches`, only whether there is a match counts, not where it ends, which may be before ``$``. Raises
-    `ValueError` with the rule if there is no such pattern, as in "has no regular expressions with look-around".
+    `ValueError` with the rule if there is no such pattern, as in "does not support look-around".
     """
     flags, start = _read_flags(pattern)
     ignores_case = {"i", "u"} <= flags
@@ -46,10 +46,10 @@ def to_rust(pattern: str, only_matches: bool = True) -> str:
         match part.lastgroup, part[0]:
             case "group", text:
                 if text == "(" and pattern.startswith("?", part.end()):
-                    raise ValueError("has no regular expressions with look-around, named groups or flags within them")
+                    raise ValueError("does not support look-around, named groups or inner flags in regular expressions")
             case "repeat", text:
                 if len(text) > 1 and text.endswith("+"):
-                    raise ValueError("has no possessive repetitions in regular expressions")
+                    raise ValueError("does not support possessive quantifiers in regular expressions")
             case "class", _:
                 text = _write_class(part["content"], bool(part["end"]), has_cases, ignores_case)
             case "escape", _:

@@ -155,7 +155,7 @@ def evaluate_rule(
     and passes if all pass. No identity is chosen by its value, so there is no selection bias.
     """
     missing = [Alert(rule, *key) for key in list_missing(rule, {row.key for row in rows})]
-    alerts = [replace(alert, message=f"{alert.metric_text}: the run has no such row.") for alert in missing]
+    alerts = [replace(alert, message=f"{alert.metric_text}: the run did not measure it.") for alert in missing]
     if rule.baseline is not None:
         alerts += [_compare_models(rule, row, level) for row in rows]
         return decide(rule, alerts, gate, missing_models)
@@ -417,9 +417,9 @@ def _describe_insufficient(alert: Alert, paired: PairedMetric) -> str:
     if alert.value is None:
         return f"{alert.metric_text} has no value: its cells have {rows} that both models score."
     if min(paired.n_low, paired.n_high) < differences.MIN_ROWS:
-        why = f"its cells have {rows}, and a verdict takes {differences.MIN_ROWS} in each."
+        why = f"its cells have {rows}, and a verdict needs {differences.MIN_ROWS} in each."
     elif paired.n_groups is not None and paired.n_groups < differences.MIN_GROUPS:
-        why = f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict takes {differences.MIN_GROUPS}."
+        why = f"the {rows} of its cells are in {paired.n_groups} groups, and a verdict needs {differences.MIN_GROUPS}."
     elif paired.difference_variance is None:
         why = f"its cells have {rows}, those of one in fewer than {differences.MIN_GROUPS_OF_A_CELL} groups."
     else:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +25,16 @@ from biasspark.metrics.u_statistics import UStatistics
 from biasspark.tables.schemas import BIAS_METRICS, Masked, to_table
 
 
-@dataclass(frozen=True)
-class Auc:
-    """P(score(high) > score(low)) + P(tie)/2 = U/(n·m), in [0, 1]; 1 is best, 0.5 is chance."""
+class Metric(NamedTuple):
+    """An AUC, P(score(high) > score(low)) + P(tie)/2 = U/(n·m), less the offset 1/2 if it is an average equality gap.
+
+    An AUC of 1 is best. A gap of 0 is best, a positive one means higher subgroup scores (Nuanced, definition 3).
+    """
 
     name: str
     low: str
     high: str
-    offset: ClassVar[float] = 0.0
+    offset: float = 0.0
 
     @property
     def pair(self) -> int:
@@ -41,26 +42,17 @@ class Auc:
         return CELL_PAIRS.index((self.low, self.high))
 
 
-class Gap(Auc):
-    """Average equality gap, U/(n·m) - 1/2, in [-0.5, 0.5]; 0 is best, a positive gap means higher subgroup scores.
-
-    Defined, with this sign, in Nuanced, definition 3.
-    """
-
-    offset: ClassVar[float] = 0.5
-
-
 SUITE = (
-    Auc("subgroup_auc", low=SUBGROUP_NEGATIVE, high=SUBGROUP_POSITIVE),
-    Auc("bpsn_auc", low=SUBGROUP_NEGATIVE, high=BACKGROUND_POSITIVE),
-    Auc("bnsp_auc", low=BACKGROUND_NEGATIVE, high=SUBGROUP_POSITIVE),
-    Auc("background_auc", low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE),
-    Gap("negative_aeg", low=BACKGROUND_NEGATIVE, high=SUBGROUP_NEGATIVE),
-    Gap("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE),
+    Metric("subgroup_auc", low=SUBGROUP_NEGATIVE, high=SUBGROUP_POSITIVE),
+    Metric("bpsn_auc", low=SUBGROUP_NEGATIVE, high=BACKGROUND_POSITIVE),
+    Metric("bnsp_auc", low=BACKGROUND_NEGATIVE, high=SUBGROUP_POSITIVE),
+    Metric("background_auc", low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE),
+    Metric("negative_aeg", low=BACKGROUND_NEGATIVE, high=SUBGROUP_NEGATIVE, offset=0.5),
+    Metric("positive_aeg", low=BACKGROUND_POSITIVE, high=SUBGROUP_POSITIVE, offset=0.5),
 )
 """A metric for each pair of cells in `columns.CELL_PAIRS`. Another metric of such a pair is another line."""
 
-OVERALL_AUC = Auc(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
+OVERALL_AUC = Metric(OVERALL_METRIC, low=BACKGROUND_NEGATIVE, high=BACKGROUND_POSITIVE)
 """The AUC of a whole slice: ``(overall)`` has only a background."""
 
 METRIC_OF_CELLS = {(m.low, m.high): m.name for m in reversed(SUITE)} | {(NEGATIVE, POSITIVE): OVERALL_METRIC}
@@ -85,7 +77,7 @@ def bias_metrics(statistics: UStatistics, level: float) -> pa.Table:
     return to_table(BIAS_METRICS, **columns)
 
 
-def metric_columns(metric: Auc, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
+def metric_columns(metric: Metric, statistics: UStatistics, rows: Ints, level: float) -> dict[str, Any]:
     """Return the columns ``X, X_low, X_high, X_method, X_reason`` of a metric X for the given groups."""
     pair, name = metric.pair, metric.name
     auc, variance = statistics.auc[pair, rows], statistics.variance[pair, rows]

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from functools import reduce
-from operator import or_
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +23,7 @@ from biasspark.corpus.encode import build_encoding, encode_examples
 from biasspark.corpus.encoding import Encoding
 from biasspark.corpus.read import read_corpus
 from biasspark.corpus.survey import Survey
-from biasspark.corpus.values import column
+from biasspark.corpus.values import column, combine
 from biasspark.errors import Fault, InputError, KeyPath, redact
 from biasspark.synthetic.chunks import generate
 from biasspark.synthetic.imbalanced import TermCell, cell_comments
@@ -134,7 +132,7 @@ def choose_comments(
     }
     if not lacks:
         raise InputError(_nothing_to_add(mitigation))
-    candidates = harmless.encode(distinct, text).where(reduce(or_, lacks.values()))
+    candidates = harmless.encode(distinct, text).where(combine(Column.__or__, [*lacks.values()]))
     members = F.array(*(F.when(state, F.lit(number)) for number, state in lacks.items()))
     columns = {"text": column(text), "rank": _rank(mitigation, MITIGATED), "bin": length_bin, "members": members}
     rows = candidates.select(*(values.alias(name) for name, values in columns.items())).collect()
@@ -148,8 +146,8 @@ def choose_comments(
     if not chosen:
         what = "none of its comments mentions an identity that lacks comments of its length."
         raise InputError(Fault(("mitigation", "pool"), redact(mitigation.pool or ""), what, "Name another pool."))
-    taken = pool.sparkSession.createDataFrame(chosen, f"{LABEL}_text STRING")
-    mitigated = distinct.join(taken, column(text) == F.col(f"{LABEL}_text"), "left_semi")
+    chosen_texts = pool.sparkSession.createDataFrame(chosen, f"{LABEL}_text STRING")
+    mitigated = distinct.join(chosen_texts, column(text) == F.col(f"{LABEL}_text"), "left_semi")
     return {
         CONTROL: distinct.orderBy(_rank(mitigation, CONTROL), column(text)).limit(len(chosen)),
         MITIGATED: mitigated,

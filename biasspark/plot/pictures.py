@@ -40,7 +40,7 @@ _COLUMNS = {
 _MAX_LISTED = 6
 _AREAS_OF_BINS = "≈ is the area of a curve of bins. With metrics= the exact gap is written, with its interval."
 _PINNED = "Pinned AUC changes with the share of positives though the model stays the same: decide by other metrics."
-_WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may leave the picture."
+_WEAK = "Pale points rest on too few rows: no interval, or one wider than 0.1, which may extend beyond it."
 _PALE = "Pale points rest on an AUC with too few rows."
 _FALSE = "Dashed, false discovery: the rows that grew the tree and the rows that give the values disagree."
 _WEAK_CELLS = "◦ rests on too few rows: no interval, or one wider than 0.1."

@@ -139,7 +139,7 @@ def refuse_other_corpus(counts: Counts, cells: Ints, chosen: Flags) -> None:
     """
     for group in np.flatnonzero(chosen & (cells != counts.cells).any(axis=0))[:1]:
         model, slice_name, identity, _ = (column[group] for column in counts.groups)
-        raise corpus_changed(f"{model}, slice '{slice_name}' has other rows of '{identity}' than when it was ranked")
+        raise corpus_changed(f"the rows of '{identity}' in slice '{slice_name}' of {model} are not those ranked")
 
 
 def check_size(n_models: int, n_slices: int, n_identities: int, n_edges: int) -> None:

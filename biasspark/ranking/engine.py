@@ -104,7 +104,7 @@ def cut_task_rows(rows: TaskRows, boundaries: Sequence[Floats]) -> Iterator[Part
     """Cut some rows of one task into parts."""
     encoding, members = rows.encoding, rows.memberships
     keyed = identity_keys(rows)
-    if encoding.keeps_state and encoding.crossed:
+    if encoding.keeps_sketches and encoding.crossed:
         unseen = find_unseen(members, rows.known, encoding)
         keys = membership_key(unseen.identity, unseen.unknown, rows.label[unseen.row])
         keyed.append(Keys(Kind.UNSEEN, keys, unseen.row))
@@ -122,7 +122,7 @@ def count_corpus(spark: SparkSession, counts: Ints) -> DataFrame:
 def measure_parts(parts: Parts, encoding: Encoding, edges: Floats | None) -> Iterator[tuple[int, Any]]:
     """Yield the counts of a range by chunk of identities, and the pieces of its sketch as chunks -1, -2, ..."""
     blocks = {kind: read_blocks(parts, kind) for kind in (Kind.CELLS, Kind.MEMBERSHIPS, Kind.UNSEEN)}
-    if encoding.keeps_state:
+    if encoding.keeps_sketches:
         blocks = {kind: [merge_blocks(kind_blocks)] for kind, kind_blocks in blocks.items()}
         pieces = (piece for kind, [block] in blocks.items() for piece in write_pieces(kind, block))
         yield from ((-1 - number, piece) for number, piece in enumerate(pieces))

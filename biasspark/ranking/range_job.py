@@ -9,8 +9,8 @@ cut its score line into *ranges*, in each slice. Range r holds the scores in ``[
 They balance the work: no result depends on boundaries, partitions or the order of rows. A *chunk* is a part of the
 counts, such as those of some identities, so that the counts of all ranges fit a worker. `cut`, `measure` and `combine`
 are functions without Spark, and only `cut` uses Arrow: see ``biasspark.ranking.kernels``. Parts and counts are objects
-of any type. They travel as bytes: see `codec`. Bytes are stored as they are. docs/how-it-works.md says what
-a worker holds in memory.
+of any type, sent between processes as the bytes of `codec.dump`; bytes are sent unchanged. docs/how-it-works.md says
+what a worker holds in memory.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MAX_NUMBERS = 1 << 20
 """Distinct numbers of a column that one task counts; beyond that it keeps a sample, and they are counted by range."""
 
 MAX_CATEGORIES = 1000
-"""A feature or a grouping with more values is unreadable, and may be the text itself."""
+"""With more values, tables and pictures of a feature or a grouping cannot be read; it may be the text itself."""
 
 _ROWS_A_RANGE = 500_000
 

@@ -155,6 +155,11 @@ class ImbalancedRequest(chunks.RowsRequest):
             for term, _ in self.imbalanced
             if term not in self.terms
         ]
+        faults += [
+            f"imbalanced: {show_value(share)} for {show_value(term)}. A share lies between 0 and 1. Correct it."
+            for term, share in self.imbalanced
+            if not 0 <= share <= 1
+        ]
         if tabulate(self).term[:, :, -1].max() > 1.0:
             faults.append(
                 f"imbalanced: {show_value(sum(share for _, share in self.imbalanced))} in all. With this many "

@@ -17,7 +17,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from biasspark.command import name_command
 from biasspark.config import list_differences
 from biasspark.corpus.decode import name_of
 from biasspark.corpus.encoding import Encoding
+from biasspark.corpus.values import combine
 from biasspark.ranking.engine import count_corpus
 from biasspark.ranking.kernels.blocks import MAX_BYTES, Block, cut_block, read_piece
 from biasspark.ranking.memberships import pair_number
@@ -201,7 +201,7 @@ def sketch_rows(
 ) -> DataFrame:
     """Return the rows of ``score_blocks``, less the run's columns: one header per model, and all blocks.
 
-    The encoding of RANKED must keep its state (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
+    The encoding of RANKED must keep sketches (`engine.rank_ranges`); headers and boundaries are by model. Lazy. No
     shuffle: blocks are written where they were ranked.
     """
     edges = [model_edges.boundaries for model_edges in boundaries]
@@ -214,7 +214,7 @@ def sketch_rows(
         (-1 - F.col("chunk")).alias("part"),
         F.col("data").alias("block"),
     )
-    rows = reduce(DataFrame.unionAll, (_header_rows(ranked, n, header) for n, header in enumerate(headers)), blocks)
+    rows = combine(DataFrame.unionAll, [blocks, *(_header_rows(ranked, *entry) for entry in enumerate(headers))])
     return rows.select(
         name_of(F.col(MODEL), encoding.models).alias(MODEL),
         *(SLICE, "score_range", "part"),

@@ -28,7 +28,7 @@ from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Cutpoints, Survey, choose
 from biasspark.corpus.usable import A_LABEL, check_identities, check_lengths, check_usable
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
-from biasspark.metrics.suite import OVERALL_AUC, SUITE, Auc, bias_metrics, metric_columns
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, Metric, bias_metrics, metric_columns
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
@@ -218,7 +218,7 @@ class Measurement:
     def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
         statistics, overall = self.statistics, groups & self.statistics.groups.is_overall
 
-        def find_highest(metric: Auc, rows: Flags) -> float | None:
+        def find_highest(metric: Metric, rows: Flags) -> float | None:
             columns = metric_columns(metric, statistics, np.flatnonzero(rows), self.measures.intervals.level)
             ends = columns[f"{metric.name}_high"]
             return max(ends[~np.isnan(ends)].tolist(), default=None)
@@ -247,7 +247,7 @@ def measure(surveyed: SurveyedCorpus) -> Measurement:
 def measure_and_keep(surveyed: SurveyedCorpus, boundaries: list[Floats]) -> Iterator[tuple[Measurement, DataFrame]]:
     """Measure with the given boundaries, and keep RANKED until the ``with`` block ends: windows merge its sketches."""
     _refuse_size(surveyed)
-    encoding = replace(surveyed.encoding, keeps_state=True)
+    encoding = replace(surveyed.encoding, keeps_sketches=True)
     parts = sort_examples(surveyed.examples, encoding, boundaries)
     ranges = rank_ranges(parts, encoding, boundaries, surveyed.edges)
     with surveyed.job("rank every score"), kept(ranges) as ranked:

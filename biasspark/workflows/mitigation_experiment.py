@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -210,6 +211,8 @@ def train_models(config: Config, data: TrainingData, progress: Progress) -> dict
     if not positions[""]:
         raise InputError("[mitigation] text: no labeled row of the training corpus has a text. Name another column.")
     texts, labels = zip(*comments, strict=True)
+    if not any(re.search(r"\w", text) for text in texts):
+        raise InputError("[mitigation] text: no comment of the training corpus has a word. Name another column.")
     if len(set(labels[: len(positions[""])])) < 2:
         raise InputError(
             "[label]: all comments of the training corpus with a text have one label. Nothing can be learned."

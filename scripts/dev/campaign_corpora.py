@@ -145,7 +145,7 @@ def make_case(seed: int, number: int) -> Case:
     for n in range(n_models):
         add(f"s{n}", rng.choice(NUMBERS))
     for n in range(rng.choice([0, 1, 2])):
-        add(f"u{n}", rng.choice([*NUMBERS, "boolean", "text"]), None)
+        add(f"u{n}", rng.choice([*NUMBERS, "boolean", "text"]))
     if rng.random() < 0.5:
         add("c", rng.choice(CATEGORIES))
     if rng.random() < 0.3:

@@ -60,13 +60,13 @@ def read_results(files: Iterable[Path]) -> dict[str, list[str]]:
 
 
 def describe(outcomes: Sequence[str]) -> str:
-    """Describe the outcomes of a test."""
+    """Describe the outcomes of a test, for a cell of a table."""
     passed, failed = (outcomes.count(outcome) for outcome in (PASSED, FAILED))
     skipped = [outcome for outcome in outcomes if outcome not in (PASSED, FAILED)]
     words = ["survived" if passed == len(outcomes) else f"{passed} survived"] if passed else []
     words += [f"{failed} NOT survived"] if failed else []
     words += [f"{len(skipped)} not run: {'; '.join(sorted(set(skipped)))}"] if skipped else []
-    return ", ".join(words)
+    return ", ".join(words).replace("|", r"\|")
 
 
 def format_table(outcomes: Mapping[str, Sequence[str]], described: Mapping[str, tuple[str, str]]) -> str:

@@ -142,11 +142,6 @@ class Step(NamedTuple):
     flags: str
     paths: Mapping[str, str] = MappingProxyType({"corpus.path": "corpus", "output.path": "warehouse"})
 
-    @property
-    def name(self) -> str:
-        """The name of the job."""
-        return str(self.job.JOB)
-
 
 # The second date is compared with the first, which the gate has accepted.
 STEPS = (
@@ -225,7 +220,7 @@ def format_rows(connection: duckdb.DuckDBPyConnection, table: Table, left_out: S
     """Return a table as CSV, by default without columns of the attempt, with sorted rows and all digits of doubles."""
     columns = [name for name in table.names if name not in left_out]
     # The names are declared in biasspark.
-    # The description of a state has quantiles of a sample, which depend on how rows are spread over tasks.
+    # The header of a sketch has quantiles of a sample, which depend on how rows are spread over tasks.
     where = " WHERE score_range >= 0" if table == SCORE_BLOCKS else ""
     rows = connection.execute(f"SELECT {', '.join(columns)} FROM {table.name}{where}").fetchall()
     if not rows:

@@ -74,12 +74,12 @@ def draw_predicates(rng: random.Random, of_type: str) -> list[str]:
         for form in forms["forms"]
         for _ in range(3 * A_FORM if "{r}" in form else A_FORM)
     ]
-    taken = [text for text in dict.fromkeys(drawn) if is_supported(text, kinds)]
+    supported = [text for text in dict.fromkeys(drawn) if is_supported(text, kinds)]
     for _ in range(COMBINED):
-        text = rng.choice(COMBINATIONS).format(*(rng.choice(taken) for _ in range(3)))
-        if text not in taken and is_supported(text, kinds):
-            taken.append(text)
-    return taken
+        text = rng.choice(COMBINATIONS).format(*(rng.choice(supported) for _ in range(3)))
+        if text not in supported and is_supported(text, kinds):
+            supported.append(text)
+    return supported
 
 
 def write_pairs(of_type: str, folder: Path) -> str:

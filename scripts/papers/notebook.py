@@ -53,14 +53,14 @@ def measured_shifts() -> biasspark.MeasuredCorpus:
 NOTEBOOK.exhibit("Large score shift", "Scores of background and subgroup, hypothetical", data=DRAWN)(figure_1)
 
 
-def draw_cells(metric: str) -> Iterator[Made]:
+def draw_cells(metric: str) -> Picture:
     """Draw the two cells that an AUC compares."""
-    yield Picture(highlight_cells([metric]), f"The examples that {metric} compares.")
+    return Picture(highlight_cells([metric]), f"The examples that {metric} compares.")
 
 
 @NOTEBOOK.exhibit("Subgroup AUC", "The examples that it compares", data=DRAWN)
 def subgroup_auc(_: Path) -> Iterator[Made]:
-    yield from draw_cells("subgroup_auc")
+    yield draw_cells("subgroup_auc")
 
 
 def order_comments(metric: str, background: float, subgroup: float) -> Iterator[Made]:
@@ -71,7 +71,7 @@ def order_comments(metric: str, background: float, subgroup: float) -> Iterator[
     )
     ours = biasspark.bias_metrics(comments, models=["score"], label="label", identities=["subgroup"])
     yield Numbers(pd.DataFrame({metric: {"subgroup": "misordered"}}), ours.set_index("identity")[[metric]])
-    yield from draw_cells(metric)
+    yield draw_cells(metric)
 
 
 @NOTEBOOK.exhibit(

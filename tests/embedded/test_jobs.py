@@ -16,8 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from biasspark.corpus.encoding import Encoding
 from biasspark.session import engines
+from biasspark.windows.sketch import RangeBoundaries, SketchHeader, sketch_rows
 from tests.harness.main_job import N_ROWS, RUN_DATE, closed, make_rows, write_config, write_parquet
 from tests.harness.running_jobs import Done, ask
 from tests.harness.running_jobs import refuse_embedded as refuse
@@ -341,6 +344,26 @@ def test_counts_that_do_not_fit_the_driver_are_refused_before_the_ranking(
     monkeypatch.setattr(f"biasspark.workflows.corpus_steps.{ranking}", None)
     write_parquet(tmp_path / "corpus", make_rows())
     assert "The driver " in refuse("measure", *configure(tmp_path, state={"keep": keep}), code=2)
+
+
+def test_sketches_of_any_number_of_models(spark_session: SparkSession) -> None:
+    encoding = Encoding(models=tuple(map(str, range(600))), slices=("(all)",), sources=())
+    header = SketchHeader(
+        rules={},
+        types={},
+        values={},
+        members=(),
+        n_rows=0,
+        max_range_rows=0,
+        extremes=None,
+        quantiles=(),
+        is_single=False,
+        ranges=0,
+        skewed=False,
+    )
+    ranked = spark_session.createDataFrame([], "model INT, slice INT, score_range INT, chunk INT, data BINARY")
+    rows = sketch_rows(ranked, encoding, [header] * 600, [RangeBoundaries(np.array([0.5]), 0)] * 600)
+    assert rows.select("model").distinct().count() == 600
 
 
 def test_unsigned_and_old_times_are_read_as_spark_does(tmp_path: Path) -> None:

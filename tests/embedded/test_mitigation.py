@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,13 +15,14 @@ from pyspark.sql import SparkSession
 
 from biasspark.cli import Progress
 from biasspark.config import load_config
-from biasspark.config.mitigation_settings import CONTROL, LABEL, TEXT
+from biasspark.config.mitigation_settings import CONTROL, LABEL, MITIGATED, TEXT
+from biasspark.corpus.survey import Survey
 from biasspark.errors import InputError, PublishConflict
-from biasspark.mitigation.training_data import drop_repeats
+from biasspark.mitigation.training_data import HarmlessComments, choose_comments, drop_repeats
 from biasspark.synthetic.chunks import make_table
 from biasspark.synthetic.imbalanced import ImbalancedRequest
 from biasspark.synthetic.madlibs import MadlibsRequest
-from biasspark.workflows.mitigation_experiment import TrainingData, train_models
+from biasspark.workflows.mitigation_experiment import TrainingData, train_models, training_measures
 from tests.harness.main_job import RUN_DATE, write_config
 from tests.harness.running_jobs import ask, refuse_embedded, run_embedded, run_embedded_well
 
@@ -129,11 +131,31 @@ def test_a_repeated_text_counts_with_the_same_annotations(spark_session: SparkSe
         assert sorted(map(tuple, kept)) == [("Hi.", 0.0, None), ("Thanks.", 0.0, ["a", "b"])]
 
 
+def test_any_number_of_terms_may_lack_comments(folder: Path, spark_session: SparkSession) -> None:
+    terms = [f"term{number}" for number in range(60)]
+    _, config_path, *_ = configure(folder, pool="pool.parquet")
+    config = load_config(str(config_path), [f"identities.terms.list={terms}"])
+    assert config.mitigation is not None
+    harmless = HarmlessComments(training_measures(config), Survey(0, {}, ()))
+    lacking = np.ones((61, 1 + (harmless.encoding.n_length_bins or 0)), np.int64)
+    lacking[0] = 0  # (overall)
+    schema = f"`comment.text` STRING, {LABEL} BOOLEAN"
+    pool = spark_session.createDataFrame([(f"All about {term}, in general.", False) for term in terms], schema)
+    assert choose_comments(pool, harmless, lacking, config.mitigation)[MITIGATED].count() == 60
+
+
 def test_a_training_corpus_without_a_text_is_refused(folder: Path, spark_session: SparkSession) -> None:
     _, config, *_ = configure(folder, pool="pool.parquet")
     rows, table = spark_session.createDataFrame([], f"{TEXT} STRING, {LABEL} BOOLEAN"), pa.table({})
     with pytest.raises(InputError, match="text"):
         train_models(load_config(str(config)), TrainingData(rows, {CONTROL: rows}, table, table, ()), Progress())
+
+
+def test_a_training_corpus_without_a_word_is_refused(folder: Path, spark_session: SparkSession) -> None:
+    _, config, *_ = configure(folder, pool="pool.parquet")
+    rows = spark_session.createDataFrame([("!!!", True), ("🙂", False)], f"{TEXT} STRING, {LABEL} BOOLEAN")
+    with pytest.raises(InputError, match="text"):
+        train_models(load_config(str(config)), TrainingData(rows, {}, pa.table({}), pa.table({}), ()), Progress())
 
 
 @pytest.mark.parametrize(("key", "value"), [("text", "texts"), ("pool", "nope.parquet"), ("test", "nope.parquet")])

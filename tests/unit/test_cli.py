@@ -171,6 +171,11 @@ class TestOut:
             write_out(out, text)
             assert out.read_bytes() == text.encode()
 
+    def test_a_name_may_be_as_long_as_file_systems_allow(self, tmp_path: Path) -> None:
+        out = cli.parse_out(str(tmp_path / ("報" * 85)))
+        write_out(out, "text")
+        assert out.read_text() == "text"
+
     def test_an_earlier_file_stays_if_writing_fails_and_keeps_its_permissions(self, tmp_path: Path) -> None:
         out = tmp_path / "x.csv"
         out.write_text("earlier")

@@ -63,10 +63,10 @@ def test_tables_are_compared_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_every_job_that_writes_tables_is_run() -> None:
-    assert {step.name for step in STEPS} == {table.job for table in TABLES.values() if table != BIAS_RUNS}
+    assert {step.job.JOB for step in STEPS} == {table.job for table in TABLES.values() if table != BIAS_RUNS}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.job.JOB)
 def test_configurations_and_flags_have_no_fault(step: Step, tmp_path: Path) -> None:
     arguments = step.job.COMMAND.parser().parse_args(flags_of(step, tmp_path))
     assert load_config(arguments.config, arguments.overrides).output.path == f"{tmp_path}/warehouse"

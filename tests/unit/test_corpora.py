@@ -49,6 +49,7 @@ def test_a_shorter_corpus_is_the_beginning_of_a_longer_one(longer: Any) -> None:
             ["rows", "seed", *["terms"] * 3, "imbalanced"],
         ),
         (ImbalancedRequest(10, 1, (("gay", 0.1), ("old", 0.1))), ["imbalanced"]),
+        (ImbalancedRequest(10, 1, (("gay", -0.5), ("old", float("nan")))), ["imbalanced"] * 2),
         (
             MadlibsRequest(0, -1, ("gay", "disabled guest", "Gay", "label", "", "wide  gap")),
             ["rows", "seed", *["terms"] * 5],

@@ -12,7 +12,7 @@ FIRST = """<testsuites><testsuite>
 <testcase classname="a" name="test_one_dies[y]"><failure message="no"/></testcase>
 <testcase classname="a" name="test_all_is_well[x]"/>
 <testcase classname="a" name="test_all_is_well[y]"/>
-<testcase classname="b" name="test_a_small_disk"><skipped message="no disk can be mounted"/></testcase>
+<testcase classname="b" name="test_a_small_disk"><skipped message="no disk | no mount"/></testcase>
 </testsuite></testsuites>"""
 LATER = """<testsuites><testsuite><testcase classname="a" name="test_one_dies[y]"/></testsuite></testsuites>"""
 DESCRIBED = {
@@ -28,7 +28,7 @@ def test_a_line_for_each_test(tmp_path: Path) -> None:
         file.write_text(text)
     unchanged = (
         "| All is well | So it stays. | 2 | survived |\n"
-        "| The disk is small | It is named. | 1 | 1 not run: no disk can be mounted |\n"
+        "| The disk is small | It is named. | 1 | 1 not run: no disk \\| no mount |\n"
     )
     first = "| One dies | The other lives. | 2 | {} |\n"
     wanted = HEAD + first.format("1 survived, 1 NOT survived") + unchanged

@@ -56,6 +56,19 @@ def test_words(condition: dict[int, set[int]], words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1700000000123.0, 1700000000125.0, "1700000000123 <= t < 1700000000125"),
+        (-5.0, 0.1 + 0.2, "-5 <= t < 0.3"),
+        (1e16, 1e300, "1e+16 <= t < 1e+300"),
+    ],
+)
+def test_whole_numbers_keep_their_digits(low: float, high: float, words: str) -> None:
+    feature = Feature("t", "t", numeric=True, values=(-math.inf, low, high), nullable=False)
+    assert describe_condition({0: frozenset({2})}, [feature]) == words
+
+
+@pytest.mark.parametrize(
     ("bins", "words"),
     [
         ({1, 2}, "(work is Sales or Craft)"),

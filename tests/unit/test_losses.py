@@ -94,7 +94,7 @@ def test_squares_of_the_largest_placements_fit() -> None:
         (-5.0, 4.0, None, '`link` of this model to "logit"'),
         (0.0, 97.5, None, "divide them by 100"),
         (0.0, 1.0, "logit", "none of its scores is negative"),
-        (0.0, 97.5, "logit", "divide percentages by 100"),
+        (0.0, 97.5, "logit", "also divide them by 100"),
     ],
 )
 def test_wrong_links_have_a_warning(lowest: float, highest: float, link: str | None, text: str | None) -> None:

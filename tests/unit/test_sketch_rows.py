@@ -62,7 +62,7 @@ def batch(rows: Sequence[Row], encoding: Encoding) -> pa.RecordBatch:
 
 def keep(rows: Sequence[Row], encoding: Encoding, edges: np.ndarray) -> Iterator[tuple[int, bytes]]:
     """Give the pieces that a run keeps, of rows that two tasks have sorted."""
-    keeping = replace(encoding, keeps_state=True)
+    keeping = replace(encoding, keeps_sketches=True)
     half = len(rows) // 2
     tasks = [batch(part, keeping) for part in (rows[:half], rows[half:]) if part]
     for (model, _, score_range), parts in local.gather_parts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +97,6 @@ def test_a_metric_needs_its_least_rows(statistics: UStatistics) -> None:
 def test_of_two_metrics_of_a_pair_either_needs_its_rows(
     statistics: UStatistics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suppression, "SUITE", (*SUITE, replace(SUITE[1], name="twin")))
+    monkeypatch.setattr(suppression, "SUITE", (*SUITE, SUITE[1]._replace(name="twin")))
     evidence = MinimumCellRows(min_rows=0, metrics={"bpsn_auc": 10_000})
     assert np.isnan(require_rows(statistics, evidence).auc[SUITE[1].pair]).all()
