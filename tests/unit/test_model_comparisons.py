@@ -10,7 +10,7 @@ COMPARE = Compare(baseline="old", models=("a", "b", "c"), method="jackknife", gr
 
 def test_few_clusters_are_named_once_for_all_models() -> None:
     (text,) = scope_warnings(COMPARE, [Scope("a", 400, 7), Scope("b", 300, 6), Scope("c", 200, 10)])
-    assert all(words in text for words in ("compare: a, b with old", "'author'", "only 7 of 50 groups", "takes 10"))
+    assert all(words in text for words in ("compare: a, b with old", "'author'", "only 7 of 50 groups", "needs 10"))
 
 
 def test_models_without_a_row_in_common_are_named_and_nothing_else_of_them() -> None:

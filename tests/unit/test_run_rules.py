@@ -203,7 +203,7 @@ def test_what_a_rule_names_and_a_run_lacks_is_no_pass() -> None:
     assert [(alert.model, alert.identity, alert.outcome) for alert in alerts] == [
         ("m", "a", "pass"), ("m", "b", NO_EVIDENCE), ("n", "a", NO_EVIDENCE), ("n", "b", NO_EVIDENCE),
     ]  # fmt: skip
-    assert "no such row" in alerts[1].message
+    assert "did not measure it" in alerts[1].message
     assert outcomes(evaluate(rule_of(min=0.8))) == {"(overall)": NO_EVIDENCE}
 
 
