@@ -18,7 +18,7 @@ def is_replaced(path: Path) -> bool:
 def replacing(file: Path) -> Iterator[Path]:
     """Yield a hidden file of the same folder to write to, which replaces a file at the end of the block.
 
-    It has the permissions of an earlier file. If the block fails, that file is as it was.
+    It has the permissions of an earlier file. If the block fails, that file is as it was; the error names it.
     """
     draft = file.with_name(f".{uuid4().hex}")
     try:
@@ -27,9 +27,11 @@ def replacing(file: Path) -> Iterator[Path]:
             shutil.copymode(file, draft)
         yield draft
         draft.replace(file)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(draft):
+            error.filename, error.filename2 = str(file), None
         raise
 
 
