@@ -18,6 +18,7 @@ from biasspark.command import name_command
 from biasspark.ddl import to_rows
 from biasspark.errors import BiasSparkError, InputError, PublishConflict
 from biasspark.session import describe, engine_version
+from biasspark.tables.parquet import CatalogStore
 from biasspark.tables.runs import ACCEPT_RUN, ACCEPTED, Run, RunRecord, new_run, read_config
 from biasspark.tables.schemas import BIAS_RUNS
 from biasspark.tables.storage_errors import storage_errors
@@ -95,9 +96,9 @@ def list_accepted(spark: SparkSession, store: Store, run: Run) -> dict[Run, Mapp
     run again is compared with earlier dates, as it was the first time, and not with itself.
     """
     latest: dict[date, LedgerRow] = {}
-    end = run.run_date
-    # Of a ledger that grows for years, most runs read the last dates alone.
-    for n_days in (2 * MAX_BASELINES, date.max.toordinal()):
+    end, every = run.run_date, date.max.toordinal()
+    # Of a ledger that grows for years, most runs read the last dates alone. In a catalog each time is a Spark job.
+    for n_days in (every,) if isinstance(store, CatalogStore) else (2 * MAX_BASELINES, every):
         first = date.fromordinal(max(end.toordinal() - n_days, 1))
         if len(latest) < MAX_BASELINES and first < end:
             ledger = read_ledger(spark, store, first, end - timedelta(days=1))
