@@ -135,9 +135,7 @@ def parse_date(text: str) -> datetime.date:
         with suppress(ValueError):
             return datetime.date.fromisoformat(text)
         rule = "There is no such day."
-    fix = "Write, for example, 2026-03-31."
-    if ".." in text or text.count("-") > 3:
-        fix = "Only biasspark measure takes a range, written 2026-01-01..2026-03-31."
+    fix = "Write, for example, 2026-03-31. Only biasspark measure takes a range, 2026-01-01..2026-03-31."
     raise argparse.ArgumentTypeError(f"{show_value(text)}. {rule} {fix}")
 
 

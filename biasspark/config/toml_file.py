@@ -78,7 +78,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             problem = f"{key[1] if key else 'a key'}, or the table that it is in, is set twice {repeated[1]}"
         fix = "Correct it."
         if problem.startswith("Invalid value"):
-            fix = "Correct it: text is in quotes, true and false are in small letters, and a number is as 0.5."
+            fix = "Correct it: write text in quotes, true and false in lower case, and numbers like 0.5."
         if "[gate.rule]" in problem:
             fix = "Begin each rule, also the first, with [[gate.rule]], in two brackets."
         raise ConfigError(f"{where}: {problem}. The configuration must be TOML. {fix}") from None

@@ -86,9 +86,9 @@ _EXPLANATIONS: dict[str, errors.Text] = {
     "CANNOT_READ_FILE_FOOTER": _CORRUPT,
     "FAILED_READ_FILE": _CORRUPT,
     "CSV_HEADER": (
-        "the header line of a CSV file repeats a name or leaves one empty (pandas: write with index=False), as if it "
-        "were none; or it names other columns than that of the first file (or than the `schema`), or the same in "
-        "another order, so values would end up in the wrong columns. Rewrite the file, or ",
+        "the header line of a CSV file repeats a name or leaves one empty (pandas: write with index=False), as if the "
+        "file had no header line; or it names other columns than that of the first file (or than the `schema`), or the "
+        "same in another order, so values would end up in the wrong columns. Rewrite the file, or ",
         errors.Words(
             "on Spark set `options = { enforceSchema = true }` to identify columns by position",
             "read it with pandas and pass the frame",

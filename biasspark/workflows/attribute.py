@@ -381,7 +381,7 @@ def plan_attribution(config: Config) -> Plan:
 
 
 def _attributed_only(config: Config) -> Measures:
-    example = 'numeric = ["comment_length"], and in a third line tree = {}'
+    example = 'numeric = ["comment_length"], and on the next line tree = {}'
     return replace(rows_only(config), attribution=require(config.attribution, "attribution", example))
 
 

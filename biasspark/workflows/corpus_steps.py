@@ -28,7 +28,7 @@ from biasspark.corpus.survey import MAX_CHOSEN_RANGES, Cutpoints, Survey, choose
 from biasspark.corpus.usable import A_LABEL, check_identities, check_lengths, check_usable
 from biasspark.metrics.label_balance import label_balance
 from biasspark.metrics.pinned import pinned_aucs
-from biasspark.metrics.suite import OVERALL_AUC, SUITE, Metric, bias_metrics, metric_columns
+from biasspark.metrics.suite import OVERALL_AUC, SUITE, bias_metrics, metric_columns
 from biasspark.metrics.summary import model_summary
 from biasspark.metrics.suppression import require_rows, suppress_statistics
 from biasspark.metrics.thresholds import Thresholds, score_histograms, threshold_rates, threshold_summary
@@ -215,23 +215,31 @@ class Measurement:
         first, second = sizes.reshape(2, n_models, sizes.shape[1] // n_models).max(axis=1).tolist()
         return list(zip(first, second, strict=True))
 
+    @cached_property
+    def _upper_ends(self) -> list[Floats]:
+        """The upper ends of the intervals of the overall AUC and of the Subgroup AUC, by group."""
+        every_group, level = np.arange(len(self.statistics.groups.model)), self.measures.intervals.level
+        return [
+            metric_columns(metric, self.statistics, every_group, level)[f"{metric.name}_high"]
+            for metric in (OVERALL_AUC, SUITE[0])
+        ]
+
     def _profile(self, model: str, groups: Flags) -> data_quality.ScoreProfile:
         statistics, overall = self.statistics, groups & self.statistics.groups.is_overall
-
-        def find_highest(metric: Metric, rows: Flags) -> float | None:
-            columns = metric_columns(metric, statistics, np.flatnonzero(rows), self.measures.intervals.level)
-            ends = columns[f"{metric.name}_high"]
-            return max(ends[~np.isnan(ends)].tolist(), default=None)
-
+        overall_ends, subgroup_ends = self._upper_ends
         return data_quality.ScoreProfile(
             model,
             **self.counts.profiles.get(model, Profile(0, 0, 0, np.inf, -np.inf))._asdict(),
             overall_auc=statistics.auc[OVERALL_PAIR, overall].item(),
-            overall_high=find_highest(OVERALL_AUC, overall),
-            subgroup_high=find_highest(SUITE[0], groups),
+            overall_high=_maximum(overall_ends[overall]),
+            subgroup_high=_maximum(subgroup_ends[groups]),
             reason=statistics.reason[OVERALL_PAIR, overall].item(),
             n_rarer_label=self.counts.row_counts.count_rarer_label(model),
         )
+
+
+def _maximum(values: Floats) -> float | None:
+    return max(values[~np.isnan(values)].tolist(), default=None)
 
 
 def measure(surveyed: SurveyedCorpus) -> Measurement:

@@ -71,7 +71,7 @@ class Experiment:
         """The configuration for the measurement of the test set."""
         config, mitigation = replace(self.config, label_balance=None), self.mitigation
         if not mitigation.train:
-            return replace(config, corpus=test_corpus(config, mitigation))
+            return replace(config, corpus=source_of_test_set(config, mitigation))
         corpus = Corpus(name=config.corpus.name, path=f"{config.output.path}/{FOLDER}", id=config.corpus.id)
         if self.test_set is not None:
             return replace(config, corpus=replace(corpus, duplicates=config.corpus.duplicates))
@@ -100,7 +100,7 @@ def open_experiment(spark: SparkSession, config: Config, mitigation: Mitigation,
             corpus = read_corpus(spark, config.corpus, run_date, training)
         training_data.require_text(corpus, mitigation.text, config.corpus.path or str(config.corpus.table))
     if mitigation.has_test_set:
-        source = test_corpus(config, mitigation)
+        source = source_of_test_set(config, mitigation)
         measured = replace(config, label_balance=None, models={} if mitigation.train else config.models)
         with training_data.naming_keys(mitigation, config, "test" if mitigation.test else ""):
             test_set = read_corpus(spark, source, run_date, measured)
@@ -119,7 +119,7 @@ def training_measures(config: Config) -> Config:
     return replace(rows_only(config), models={}, slices={}, identities=identities, label_balance=config.label_balance)
 
 
-def test_corpus(config: Config, mitigation: Mitigation) -> Corpus:
+def source_of_test_set(config: Config, mitigation: Mitigation) -> Corpus:
     """Return the source of the test set."""
     chosen = replace(config.corpus, filter=mitigation.test_filter)
     return replace(chosen, path=mitigation.test, table=None) if mitigation.test else chosen

@@ -625,7 +625,7 @@ def test_a_run_is_accepted_once(tmp_path: Path) -> None:
     refuse("accept", *flags, "--reason", " ", code=2)
     first = run("accept", *flags, "--reason", "seen", "--by", "Ada")
     assert first.summary["status"] == "accepted"
-    assert "gate" in first.out.splitlines()[1]  # there is none
+    assert "gate" in first.out.splitlines()[1]  # it has no gate
     again = run("accept", *flags, "--reason", "seen again", "--by", "Grace")
     outcome = again.summary
     assert (outcome["status"], outcome["accepted_run_id"], outcome["by"]) == ("already_accepted", run_id, "Ada")
